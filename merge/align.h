@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts all hosts on one clock: observations in, one map per host out. Pure: no files, no globals.
+ * Rules: a map belongs to a host; its ranks share the host clock. Estimate with uncertainty and
+ * causality bound are two different things and are kept apart. */
+#ifndef MERGE_ALIGN_H
+#define MERGE_ALIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/base/err.h"
+#include "schema/record/enums.h"
+
+/* One rank's part in one communication, raw times of its host. */
+struct lag_align_member {
+	uint32_t host;   /* dense index */
+	uint32_t device; /* dense index over all devices; belongs to `host` */
+	int64_t start_ns, end_ns;
+};
+
+/* A collective: members[first_member .. + n_members); complete = every communicator member is there. */
+struct lag_align_collective {
+	enum lag_func func;
+	int64_t bytes; /* per rank; -1 unknown */
+	uint32_t comm; /* dense index, for grouping */
+	uint32_t first_member, n_members;
+	bool complete;
+	bool fused; /* shares its kernel with other operations */
+};
+
+/* A matched send/receive. */
+struct lag_align_message {
+	struct lag_align_member send, recv;
+	int64_t bytes;
+	bool grouped; /* the kernels carry more than this message */
+};
+
+/* One clock bracket of a process: device clock (as converted by the driver) against the host clock. */
+struct lag_align_bracket {
+	uint32_t host, device;
+	int64_t realtime_ns, cupti_ns, monotonic_ns, bracket_ns;
+};
+
+struct lag_align_input {
+	uint32_t n_hosts, n_devices;
+	const uint32_t *device_host; /* n_devices */
+	const struct lag_align_member *members;
+	size_t n_members;
+	const struct lag_align_collective *collectives;
+	size_t n_collectives;
+	const struct lag_align_message *messages;
+	size_t n_messages;
+	const struct lag_align_bracket *brackets;
+	size_t n_brackets;
+};
+
+/* corrected = raw + offset_ns + drift * (raw - ref_ns) for raw in [from_ns, next segment's from_ns). */
+struct lag_align_segment {
+	uint32_t host;
+	int64_t from_ns, ref_ns;
+	double offset_ns;      /* kept fractional: rounding happens once, when applied */
+	double drift;          /* dimensionless, 1e-6 = 1 ppm */
+	double uncertainty_ns; /* of the estimate, worst device of the host; < 0 = unknown */
+	double bound_lo_ns, bound_hi_ns; /* causality: the true correction at ref_ns lies inside */
+	uint32_t n_observations;
+};
+
+/* Extra uncertainty of one device from a moment on (its own conversion to the host clock). */
+struct lag_align_device {
+	uint32_t device;
+	int64_t from_ns;
+	double offset_ns;      /* correction from the device's own brackets, 0 without them */
+	double uncertainty_ns; /* whole uncertainty of this device's corrected times */
+};
+
+struct lag_align_result {
+	const char *method;
+	uint32_t reference_host;
+	struct lag_align_segment *segments; /* by host, then from_ns; at least one per host */
+	size_t n_segments;
+	struct lag_align_device *devices; /* by device, then from_ns */
+	size_t n_devices;
+	uint64_t
+		n_violations; /* receives that end before their send starts, collectives left before the last came */
+	uint64_t n_pairs; /* pairs that were checked */
+	/* Fit per last arriver differed by this much at most (SEMANTICS rule 3); < 0 = cannot tell. */
+	double arriver_bias_ns;
+};
+
+struct lag_aligner {
+	const char *name; /* "none", "wall", "collective" */
+	enum lag_status (*align)(const struct lag_align_input *in, struct lag_align_result *out,
+				 struct lag_err *err);
+};
+
+#define LAG_ALIGNER(name) extern const struct lag_aligner lag_aligner_##name;
+#include "merge/aligners.def"
+
+extern const struct lag_aligner *const lag_aligners[]; /* NULL-terminated */
+
+/* Corrected time of a raw one. */
+int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			int64_t raw_ns);
+
+/* Uncertainty in ns of a device's corrected times at a raw moment; INT64_MAX = unknown. */
+int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			      int64_t raw_ns);
+
+void lag_align_release(struct lag_align_result *res);
+
+#endif

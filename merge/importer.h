@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One importer = one file = one line in importers.def: it recognises a format by content and turns one
+ * input into parts. */
+#ifndef MERGE_IMPORTER_H
+#define MERGE_IMPORTER_H
+
+#include <stdbool.h>
+
+#include "merge/part.h"
+
+/* A readable input: a file on disk, or a member of an archive, plain or gzip (already inflated for
+ * the importer). Sequential; whole inputs may be mapped where they lie on disk. */
+struct lag_input {
+	const char *path;     /* for messages */
+	const uint8_t *bytes; /* the whole input when it is mapped or in memory, else NULL */
+	size_t n;
+	/* Reads up to `room` bytes; 0 at the end, -1 on error (err is set). Works in both cases. */
+	long (*read)(struct lag_input *in, void *buf, size_t room, struct lag_err *err);
+	void *state;
+	uint64_t size_hint; /* uncompressed size where known, else 0; for progress */
+	uint64_t offset;    /* bytes read so far, uncompressed */
+};
+
+/* Receives finished parts; takes ownership of what is inside *part. */
+struct lag_part_sink {
+	enum lag_status (*take)(struct lag_part_sink *sink, struct lag_part *part,
+				struct lag_err *err);
+	void *state;
+};
+
+struct lag_import_opts {
+	bool cpu_ops; /* keep framework operators and python functions as ranges */
+};
+
+struct lag_importer {
+	const char *name; /* "lag", "kineto" */
+	/* True when the first n (<= 4096) bytes of the inflated input look like this format. */
+	bool (*probe)(const uint8_t *head, size_t n);
+	/* LAG_WARN: usable, with damage noted in the part. */
+	enum lag_status (*import)(struct lag_input *in, struct lag_pool *pool,
+				  const struct lag_import_opts *opts, struct lag_part_sink *sink,
+				  struct lag_err *err);
+};
+
+#define LAG_IMPORTER(name) extern const struct lag_importer lag_importer_##name;
+#include "merge/importers.def"
+
+/* All importers, NULL-terminated, in probing order. */
+extern const struct lag_importer *const lag_importers[];
+
+#endif

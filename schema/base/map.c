@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linear probing at load <= 1/2; the mixer is splitmix64's finaliser, the byte hash FNV-1a, mixed. */
+#include "schema/base/map.h"
+
+#include <stdlib.h>
+
+#include "schema/base/mem.h"
+
+uint64_t lag_hash_u64(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9u;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+uint64_t lag_hash_pair(uint64_t a, uint64_t b)
+{
+	return lag_hash_u64(lag_hash_u64(a + 0x9e3779b97f4a7c15u) ^ b);
+}
+
+uint64_t lag_hash_bytes(const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3u;
+	return lag_hash_u64(h ^ n);
+}
+
+static struct lag_map_slot *probe(struct lag_map_slot *slots, size_t cap, uint64_t key)
+{
+	size_t i = (size_t)lag_hash_u64(key) & (cap - 1);
+
+	while (slots[i].used && slots[i].key != key)
+		i = (i + 1) & (cap - 1);
+	return &slots[i];
+}
+
+static enum lag_status grow(struct lag_map *map)
+{
+	size_t cap = map->cap ? map->cap * 2 : 64;
+	struct lag_map_slot *slots = lag_calloc(cap, sizeof(*slots));
+
+	if (!slots)
+		return LAG_ERR_SYSTEM;
+	for (size_t i = 0; i < map->cap; i++) {
+		if (map->slots[i].used)
+			*probe(slots, cap, map->slots[i].key) = map->slots[i];
+	}
+	free(map->slots);
+	map->slots = slots;
+	map->cap = cap;
+	return LAG_OK;
+}
+
+enum lag_status lag_map_set(struct lag_map *map, uint64_t key, uint64_t value)
+{
+	struct lag_map_slot *slot;
+
+	if (2 * (map->n + 1) > map->cap && lag_failed(grow(map)))
+		return LAG_ERR_SYSTEM;
+	slot = probe(map->slots, map->cap, key);
+	map->n += !slot->used;
+	*slot = (struct lag_map_slot){ .key = key, .value = value, .used = true };
+	return LAG_OK;
+}
+
+bool lag_map_find(const struct lag_map *map, uint64_t key, uint64_t *value)
+{
+	const struct lag_map_slot *slot;
+
+	if (!map->cap)
+		return false;
+	slot = probe(map->slots, map->cap, key);
+	if (slot->used)
+		*value = slot->value;
+	return slot->used;
+}
+
+void lag_map_release(struct lag_map *map)
+{
+	free(map->slots);
+	*map = (struct lag_map){ 0 };
+}

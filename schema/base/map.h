@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash map from a 64-bit key to a 64-bit value. Keys may be any value; open addressing. */
+#ifndef SCHEMA_BASE_MAP_H
+#define SCHEMA_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/base/err.h"
+
+/* Zero-initialise; release when done. */
+struct lag_map {
+	struct lag_map_slot *slots;
+	size_t n, cap;
+};
+
+struct lag_map_slot {
+	uint64_t key, value;
+	bool used;
+};
+
+/* Sets (or replaces) the value of key. */
+enum lag_status lag_map_set(struct lag_map *map, uint64_t key, uint64_t value) LAG_MUST_USE;
+
+/* False when absent; *value is then untouched. */
+bool lag_map_find(const struct lag_map *map, uint64_t key, uint64_t *value);
+
+void lag_map_release(struct lag_map *map);
+
+/* A good 64-bit mixer, and what combines two keys, or any bytes, into one. */
+uint64_t lag_hash_u64(uint64_t x);
+uint64_t lag_hash_pair(uint64_t a, uint64_t b);
+uint64_t lag_hash_bytes(const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growth by half again: at most a third of the memory is spare. */
+#include "schema/base/mem.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
+{
+	size_t max = vec->max ? vec->max : LAG_VEC_MAX;
+	size_t cap = vec->cap;
+	void *items;
+
+	if (n > max || vec->n > max - n)
+		return LAG_ERR_LIMIT;
+	if (vec->n + n <= cap)
+		return LAG_OK;
+	cap = cap + cap / 2 + 16;
+	if (cap < vec->n + n)
+		cap = vec->n + n;
+	if (cap > SIZE_MAX / vec->item_size)
+		return LAG_ERR_LIMIT;
+	items = realloc(vec->items, cap * vec->item_size);
+	if (!items)
+		return LAG_ERR_SYSTEM;
+	vec->items = items;
+	vec->cap = cap;
+	return LAG_OK;
+}
+
+void *lag_vec_push(struct lag_vec *vec)
+{
+	char *item;
+
+	if (lag_failed(lag_vec_reserve(vec, 1)))
+		return NULL;
+	item = (char *)vec->items + vec->n++ * vec->item_size;
+	memset(item, 0, vec->item_size);
+	return item;
+}
+
+void lag_vec_release(struct lag_vec *vec)
+{
+	free(vec->items);
+	vec->items = NULL;
+	vec->n = vec->cap = 0;
+}
+
+void *lag_calloc(size_t n, size_t size)
+{
+	return calloc(n ? n : 1, size ? size : 1);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growable arrays with a stated maximum. Sizes are checked for overflow. */
+#ifndef SCHEMA_BASE_MEM_H
+#define SCHEMA_BASE_MEM_H
+
+#include <stddef.h>
+
+#include "schema/base/err.h"
+
+/* An array of equally sized items. Initialise with LAG_VEC_INIT, release when done. */
+struct lag_vec {
+	void *items;
+	size_t n, cap, item_size;
+	size_t max; /* 0 = LAG_VEC_MAX items */
+};
+
+#define LAG_VEC_MAX ((size_t)1 << 32)
+#define LAG_VEC_INIT(type)                \
+	{                                 \
+		.item_size = sizeof(type) \
+	}
+#define LAG_VEC_AT(vec, type, i) (((type *)(vec)->items)[i])
+
+/* Appends one zeroed item and returns it, or NULL when memory or the maximum is exhausted.
+ * The pointer is valid until the next push. */
+void *lag_vec_push(struct lag_vec *vec) LAG_MUST_USE;
+
+/* Makes room for n more items. */
+enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n) LAG_MUST_USE;
+
+void lag_vec_release(struct lag_vec *vec);
+
+/* calloc(n, size); n == 0 gives a valid, freeable pointer. NULL on overflow or no memory. */
+void *lag_calloc(size_t n, size_t size) LAG_MUST_USE;
+
+#endif

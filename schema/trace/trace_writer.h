@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a .lag file chunk by chunk. Used inside traced processes and by test tools: no malloc, no
+ * stdio, no locks on the append path; memory is the caller's. One lag_trace_producer per thread;
+ * the file may be shared by all of them. */
+#ifndef SCHEMA_TRACE_TRACE_WRITER_H
+#define SCHEMA_TRACE_TRACE_WRITER_H
+
+#include <stdbool.h>
+
+#include "schema/trace/trace_format.h"
+
+struct lag_trace_file {
+	int fd;
+	struct lag_trace_counters *counters; /* mapped */
+	_Atomic uint32_t n_chunks;           /* allocated in the file */
+	_Atomic uint32_t n_producers;
+	uint64_t max_bytes;    /* 0 = no cap; above it appends are counted as LAG_LOSS_SIZE_CAP */
+	_Atomic(void *) spare; /* one prepared, mapped chunk, put there by lag_trace_file_prepare */
+	_Atomic bool full;     /* cap or disk reached: nothing is allocated any more */
+};
+
+#define LAG_PRODUCER_STRINGS 4096u /* cached string ids; power of two */
+
+struct lag_trace_producer {
+	struct lag_trace_file *file;
+	struct lag_chunk_header *chunk; /* current, mapped; NULL before the first append */
+	uint32_t id, seq, used;
+	int64_t last_time;
+	uint64_t tid;
+	uint32_t n_strings, n_configs;
+
+	struct {
+		uint64_t hash;
+		uint32_t id; /* 0 = free */
+	} strings[LAG_PRODUCER_STRINGS], configs[256];
+};
+
+/* Creates path (O_EXCL|O_NOFOLLOW, mode) and writes its header pages. host, pid, ... come from *head;
+ * magic, version, sizes and crc are filled in. Uses raw fallocate; on file systems without it, writes
+ * zeroes. LAG_ERR_SYSTEM with errno in err's text otherwise. */
+enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *path, unsigned mode,
+				      const struct lag_trace_header *head,
+				      struct lag_err *err) LAG_MUST_USE;
+
+/* Prepares the next chunk (any thread; the tracer's helper calls it) so that a roll is cheap. */
+void lag_trace_file_prepare(struct lag_trace_file *file);
+
+/* Unmaps and closes. Producers must have been closed. */
+void lag_trace_file_close(struct lag_trace_file *file);
+
+/* A producer starts with zeroed memory (calloc or mmap). */
+void lag_trace_producer_init(struct lag_trace_producer *prod, struct lag_trace_file *file,
+			     uint64_t tid);
+
+/* Appends rec; rolls to a new chunk when the current one is full. False = lost (and counted).
+ * Async-signal-safe on the thread that owns prod, but not re-entrant. errno is preserved. */
+bool lag_trace_append(struct lag_trace_producer *prod, const struct lag_record *rec);
+
+/* The producer-local id of a string (writes a string record on first sight); "" and failures give 0.
+ * Texts longer than LAG_RECORD_BYTES_MAX are cut. */
+int64_t lag_trace_string(struct lag_trace_producer *prod, const char *text, size_t n);
+
+/* The producer-local id of a launch configuration; cfg->id is ignored. LAG_NONE when it was lost. */
+int64_t lag_trace_config(struct lag_trace_producer *prod, const struct lag_rec_launch_config *cfg);
+
+/* Seals the current chunk (checksum) and unmaps it. */
+void lag_trace_producer_close(struct lag_trace_producer *prod);
+
+#endif
