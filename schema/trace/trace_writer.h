@@ -17,6 +17,9 @@ struct lag_trace_file {
 	uint64_t max_bytes;    /* 0 = no cap; above it appends are counted as LAG_LOSS_SIZE_CAP */
 	_Atomic(void *) spare; /* one prepared, mapped chunk, put there by lag_trace_file_prepare */
 	_Atomic bool full;     /* cap or disk reached: nothing is allocated any more */
+	_Atomic uint32_t full_reason; /* enum lag_loss_reason, set before full */
+	uint64_t dev, ino; /* the file's own: an application may have closed and reused our fd */
+	void *head;        /* the two header pages */
 };
 
 #define LAG_PRODUCER_STRINGS 4096u /* cached string ids; power of two */
@@ -27,7 +30,11 @@ struct lag_trace_producer {
 	uint32_t id, seq, used;
 	int64_t last_time;
 	uint64_t tid;
-	uint32_t n_strings, n_configs;
+	uint32_t n_strings, n_configs;       /* ids given so far */
+	uint32_t strings_used, configs_used; /* slots taken; a full cache starts over */
+	uint32_t n_records;                  /* in the current chunk */
+	uint32_t written[LAG_REC_LIMIT];     /* in the current chunk, by kind */
+	uint64_t n_lost;
 
 	struct {
 		uint64_t hash;
