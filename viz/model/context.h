@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace with what is derived from it, each derived once and on demand: steps, roles, waits, ledger,
+ * pipeline blocks. All analyses and views of a run share one context. Not for several threads. */
+#ifndef VIZ_MODEL_CONTEXT_H
+#define VIZ_MODEL_CONTEXT_H
+
+#include "viz/model/ledger.h"
+#include "viz/model/pipeline.h"
+#include "viz/model/roles.h"
+#include "viz/model/steps.h"
+#include "viz/model/trace.h"
+#include "viz/model/waits.h"
+
+struct lag_model_opts {
+	const char *step_by; /* NVTX range name (prefix) that marks steps; NULL = find out */
+	const char *layout;  /* "pp=4,dp=2,tp=1"; NULL = infer */
+};
+
+struct lag_context; /* opaque */
+
+/* Takes ownership of trace. opts and its strings are borrowed for the context's life. */
+enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_opts *opts,
+				struct lag_context **out, struct lag_err *err) LAG_MUST_USE;
+void lag_context_free(struct lag_context *ctx);
+
+const struct lag_trace *lag_context_trace(const struct lag_context *ctx);
+
+/* Each computes on first use; NULL with err set when that fails. Borrowed until lag_context_free. */
+const struct lag_roles *lag_context_roles(struct lag_context *ctx, struct lag_err *err);
+const struct lag_steps *lag_context_steps(struct lag_context *ctx, struct lag_err *err);
+const struct lag_waits *lag_context_waits(struct lag_context *ctx, struct lag_err *err);
+const struct lag_pipeline *lag_context_pipeline(struct lag_context *ctx, struct lag_err *err);
+const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_err *err);
+
+#endif
