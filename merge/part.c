@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts and the pool they share: plain storage, driven by record.def's sizes. */
+#include "merge/part.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t record_size[LAG_REC_LIMIT] = {
+#define LAG_RECORD(name, number) [number] = sizeof(struct lag_rec_##name),
+#include "schema/record/record.def"
+};
+
+enum lag_status lag_pool_init(struct lag_pool *pool)
+{
+	*pool = (struct lag_pool){ .configs = LAG_VEC_INIT(struct lag_rec_launch_config) };
+	return lag_strtab_init(&pool->strings);
+}
+
+void lag_pool_release(struct lag_pool *pool)
+{
+	lag_strtab_release(&pool->strings);
+	lag_vec_release(&pool->configs);
+	lag_map_release(&pool->config_ids);
+}
+
+static bool same_config(const struct lag_rec_launch_config *a,
+			const struct lag_rec_launch_config *b)
+{
+	return memcmp(&a->grid_x, &b->grid_x, sizeof(*a) - sizeof(a->id)) == 0;
+}
+
+_Static_assert(offsetof(struct lag_rec_launch_config, grid_x) == sizeof(int64_t),
+	       "the id stands first and all else is compared");
+
+int64_t lag_pool_config(struct lag_pool *pool, const struct lag_rec_launch_config *cfg)
+{
+	struct lag_rec_launch_config *slot;
+	uint64_t key = lag_hash_bytes(&cfg->grid_x, sizeof(*cfg) - sizeof(cfg->id));
+	uint64_t at = 0;
+
+	/* Two configurations with one hash take neighbouring keys. */
+	for (; lag_map_find(&pool->config_ids, key, &at); key++) {
+		if (same_config(&LAG_VEC_AT(&pool->configs, struct lag_rec_launch_config, at - 1),
+				cfg))
+			return (int64_t)(at - 1);
+	}
+	slot = lag_vec_push(&pool->configs);
+	if (!slot)
+		return LAG_NONE;
+	*slot = *cfg;
+	slot->id = (int64_t)(pool->configs.n - 1);
+	if (lag_failed(lag_map_set(&pool->config_ids, key, pool->configs.n)))
+		return LAG_NONE;
+	return slot->id;
+}
+
+enum lag_status lag_part_init(struct lag_part *part, const char *path, const char *format)
+{
+	struct lag_record process;
+
+	memset(part, 0, sizeof(*part));
+	part->format = format;
+	part->clean_exit = -1;
+	lag_record_init(&process, LAG_REC_process);
+	part->process = process.process;
+	for (size_t i = 0; i < LAG_REC_LIMIT; i++)
+		part->records[i].item_size = record_size[i];
+	part->notes.item_size = LAG_ERR_TEXT_MAX;
+	part->notes.max = 1000;
+	part->path = strdup(path);
+	return part->path ? LAG_OK : LAG_ERR_SYSTEM;
+}
+
+void lag_part_release(struct lag_part *part)
+{
+	free(part->path);
+	for (size_t i = 0; i < LAG_REC_LIMIT; i++)
+		lag_vec_release(&part->records[i]);
+	lag_vec_release(&part->notes);
+	memset(part, 0, sizeof(*part));
+}
+
+/* A field that is set in the newer record replaces the older one's; what it does not know stays. */
+static void merge_process(struct lag_part *part, const struct lag_record *rec)
+{
+	const struct lag_record_info *info = lag_record_info_get(LAG_REC_process);
+	struct lag_record all = { .process = part->process };
+
+	for (size_t i = 0; i < info->n_fields; i++) {
+		int64_t unset = info->fields[i].type == LAG_F_STR ? 0 : LAG_NONE;
+
+		if (rec->field[i] != unset)
+			all.field[i] = rec->field[i];
+	}
+	part->process = all.process;
+}
+
+static void count_loss(struct lag_part *part, const struct lag_rec_loss *loss)
+{
+	uint64_t n = loss->count > 0 ? (uint64_t)loss->count : 0;
+	uint64_t kind = (uint64_t)loss->kind < LAG_REC_LIMIT ? (uint64_t)loss->kind : 0;
+	uint64_t reason = (uint64_t)loss->reason < LAG_LOSS_LIMIT ? (uint64_t)loss->reason : 0;
+
+	part->lost[kind] += n;
+	part->lost_reason[reason] += n;
+}
+
+enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec,
+			     struct lag_err *err)
+{
+	void *slot;
+
+	if (rec->kind == LAG_REC_string || rec->kind == LAG_REC_launch_config ||
+	    (unsigned)rec->kind >= LAG_REC_LIMIT || !record_size[rec->kind])
+		return lag_err_set(err, LAG_ERR_USAGE, "record kind %d has no place in a part",
+				   (int)rec->kind);
+	part->n_records++;
+	if (rec->kind == LAG_REC_process) {
+		merge_process(part, rec);
+		return LAG_OK;
+	}
+	if (rec->kind == LAG_REC_loss)
+		count_loss(part, &rec->loss);
+	if (rec->kind == LAG_REC_receipt && rec->receipt.clean_exit != LAG_NONE)
+		part->clean_exit = rec->receipt.clean_exit != 0;
+	slot = lag_vec_push(&part->records[rec->kind]);
+	if (!slot)
+		return lag_err_set(err, LAG_ERR_SYSTEM,
+				   "%s: no memory for more than %zu %s records", part->path,
+				   part->records[rec->kind].n,
+				   lag_record_info_get(rec->kind)->name);
+	memcpy(slot, rec->field, record_size[rec->kind]);
+	return LAG_OK;
+}
+
+void lag_part_note(struct lag_part *part, const char *fmt, ...)
+{
+	char *note = lag_vec_push(&part->notes);
+	va_list ap;
+
+	/* Past the maximum a thousand notes say enough. */
+	if (!note)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(note, LAG_ERR_TEXT_MAX, fmt, ap);
+	va_end(ap);
+}

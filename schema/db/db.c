@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and making database files. */
+#include "schema/db/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "schema/sql/create.sql.h"
+#include "schema/sql/identity.sql.h"
+#include "schema/base/buf.h"
+#include "schema/base/mem.h"
+#include "schema/db/db_internal.h"
+
+enum lag_status lag_db_fail(sqlite3 *sqlite, const char *what, struct lag_err *err)
+{
+	int code = sqlite3_errcode(sqlite) & 0xff;
+	bool input = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
+
+	return lag_err_set(err, input ? LAG_ERR_INPUT : LAG_ERR_SYSTEM, "%s: %s", what,
+			   sqlite3_errmsg(sqlite));
+}
+
+/* A connection is never shared between threads, so its mutexes are pure cost; both settings can only
+ * be made before SQLite's first use in the process, and later attempts are refused harmlessly. */
+static void configure(void)
+{
+	(void)sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+static enum lag_status connect(const char *name, int flags, struct lag_db **out,
+			       struct lag_err *err)
+{
+	struct lag_db *db = lag_calloc(1, sizeof(*db));
+	enum lag_status st;
+
+	*out = NULL;
+	if (!db)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	configure();
+	if (sqlite3_open_v2(name, &db->sqlite, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		st = db->sqlite ? lag_db_fail(db->sqlite, "cannot open", err)
+				: lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+		lag_db_close(db);
+		return st;
+	}
+	*out = db;
+	return LAG_OK;
+}
+
+void lag_db_close(struct lag_db *db)
+{
+	if (!db)
+		return;
+	(void)sqlite3_close_v2(db->sqlite);
+	free(db);
+}
+
+enum lag_status lag_db_exec(struct lag_db *db, const char *sql, struct lag_err *err)
+{
+	if (sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return lag_db_fail(db->sqlite, "database", err);
+	return LAG_OK;
+}
+
+/* A "file:" URI of path, in which '?', '#', '%' and control bytes stand for themselves. */
+static void uri_of(struct lag_buf *uri, const char *path)
+{
+	lag_buf_puts(uri, "file:");
+	/* Two leading slashes would be read as a host name. */
+	if (path[0] == '/' && path[1] == '/')
+		lag_buf_puts(uri, "//");
+	for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
+		if (*p < ' ' || strchr("?#%", *p))
+			lag_buf_printf(uri, "%%%02x", *p);
+		else
+			lag_buf_putc(uri, (char)*p);
+	}
+	lag_buf_puts(uri, "?immutable=1");
+}
+
+static enum lag_status check_identity(struct lag_db *db, struct lag_err *err)
+{
+	struct lag_stmt *stmt = NULL;
+	enum lag_status st = lag_stmt_prepare(db, lag_sql_identity, NULL, &stmt, err);
+
+	if (st == LAG_OK)
+		st = lag_stmt_step(stmt, err);
+	if (st == LAG_OK && lag_stmt_int(stmt, 0) != LAG_DB_APPLICATION_ID)
+		st = lag_err_set(err, LAG_ERR_INPUT, "not a trace merged by laggard");
+	if (st == LAG_OK && lag_stmt_int(stmt, 1) != LAG_DB_VERSION)
+		st = lag_err_set(err, LAG_ERR_INPUT,
+				 "schema version %lld, this laggard reads version %d: merge again",
+				 (long long)lag_stmt_int(stmt, 1), LAG_DB_VERSION);
+	lag_stmt_free(stmt);
+	return st;
+}
+
+enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_err *err)
+{
+	struct lag_buf uri = { 0 };
+	enum lag_status st;
+
+	*out = NULL;
+	if (access(path, R_OK) != 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	uri_of(&uri, path);
+	if (uri.failed) {
+		lag_buf_release(&uri);
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	}
+	st = connect(lag_buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, out, err);
+	lag_buf_release(&uri);
+	if (st == LAG_OK)
+		st = check_identity(*out, err);
+	if (st == LAG_OK)
+		return LAG_OK;
+	lag_db_close(*out);
+	*out = NULL;
+	return lag_err_wrap(err, "%s", path);
+}
+
+enum lag_status lag_db_create(const char *path, struct lag_db **out, struct lag_err *err)
+{
+	enum lag_status st;
+
+	st = connect(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, out, err);
+	if (st == LAG_OK)
+		st = lag_db_exec(*out, lag_sql_create, err);
+	if (st == LAG_OK)
+		return LAG_OK;
+	lag_db_close(*out);
+	*out = NULL;
+	return lag_err_wrap(err, "%s", path);
+}
