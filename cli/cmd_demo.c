@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* laggard demo: records a simulated training job with one slow rank, merges it, shows the summary.
+ * Everything runs through the same commands a user would type, so that what it shows is real. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "cli/where.h"
+
+#define ARGS_MAX 64
+
+/* Runs argv and waits; its exit code, 128 + signal, or -1. */
+static int run_program(char *const *argv)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		execv(argv[0], argv);
+		_exit(LAG_EXIT_NOT_RUNNABLE);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -1;
+	}
+	if (pid < 0)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Splits words at blanks into argv; the words point into text. */
+static void split(char *text, char **argv, size_t *n)
+{
+	for (char *word = strtok(text, " "); word && *n + 1 < ARGS_MAX; word = strtok(NULL, " "))
+		argv[(*n)++] = word;
+	argv[*n] = NULL;
+}
+
+static int fail(const char *what, int code)
+{
+	lag_say("demo: %s failed (exit code %d)", what, code);
+	return LAG_EXIT_BAD;
+}
+
+/* Eight ranks on four hosts whose clocks are milliseconds apart; rank 5 computes 1.3 times slower. */
+static int record(char *self, const char *dir, const char *steps)
+{
+	struct lag_err err;
+	char simrun[PATH_MAX], train[PATH_MAX], text[512];
+	char *argv[ARGS_MAX];
+	char run[PATH_MAX];
+	size_t n = 0;
+
+	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
+	    lag_failed(lag_where("apps/pipetrain", train, sizeof(train), &err)))
+		return lag_cmd_fail("demo", &err);
+	(void)snprintf(run, sizeof(run), "%s/run", dir);
+	(void)setenv("SIMGPU_SEED", "7", 1);
+	(void)setenv("SIMGPU_SLOW", "5:1.3", 1);
+	(void)setenv("SIMGPU_HOST_OFFSETS_MS", "0,17,-31,8", 1);
+	(void)setenv("SIMGPU_HOST_DRIFTS_PPM", "0,40,-25,12", 1);
+	(void)setenv("PIPETRAIN_RDV", dir, 1);
+	argv[n++] = self;
+	argv[n++] = (char[]){ "record" };
+	argv[n++] = (char[]){ "-o" };
+	argv[n++] = run;
+	argv[n++] = (char[]){ "--" };
+	argv[n++] = simrun;
+	(void)snprintf(text, sizeof(text), "-n 8 --hosts 4 --");
+	split(text, argv, &n);
+	argv[n++] = train;
+	{
+		static char shape[256];
+
+		(void)snprintf(
+			shape, sizeof(shape),
+			"--pp 4 --dp 2 --schedule 1f1b --microbatches 8 --layers 2 --steps %s "
+			"--fwd-us 1500",
+			steps);
+		split(shape, argv, &n);
+	}
+	return run_program(argv);
+}
+
+static int merge_and_report(char *self, const char *dir)
+{
+	char run[PATH_MAX], db[PATH_MAX];
+	char *merge[] = { self, (char[]){ "merge" }, run, (char[]){ "-f" }, (char[]){ "-o" }, db,
+			  NULL };
+	char *report[] = { self, (char[]){ "report" }, db, NULL };
+	int code;
+
+	(void)snprintf(run, sizeof(run), "%s/run", dir);
+	(void)snprintf(db, sizeof(db), "%s/run.db", dir);
+	code = run_program(merge);
+	if (code != LAG_EXIT_OK)
+		return fail("laggard merge", code);
+	putchar('\n');
+	(void)fflush(stdout);
+	code = run_program(report);
+	if (code != LAG_EXIT_OK && code != LAG_EXIT_FINDING)
+		return fail("laggard report", code);
+	printf("\nTry next:\n"
+	       "  laggard tui %s\n"
+	       "  laggard report stragglers %s\n"
+	       "  laggard export -t chrome %s -o %s/trace.json.gz\n",
+	       db, db, db, dir);
+	return LAG_EXIT_OK;
+}
+
+static int run(const struct lag_args *args)
+{
+	const char *dir = lag_args_get(args, "output");
+	const char *steps = lag_args_get(args, "steps");
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct lag_err err;
+	int code;
+
+	if (n <= 0) {
+		(void)lag_err_errno(&err, LAG_ERR_SYSTEM, "cannot read /proc/self/exe");
+		return lag_cmd_fail("demo", &err);
+	}
+	self[n] = '\0';
+	if (!dir)
+		dir = "laggard-demo";
+	if (mkdir(dir, 0777) < 0) {
+		(void)lag_err_errno(&err, LAG_ERR_SYSTEM,
+				    "cannot make the folder '%s' (choose another with -o)", dir);
+		return lag_cmd_fail("demo", &err);
+	}
+	code = record(self, dir, steps ? steps : "12");
+	if (code != LAG_EXIT_OK)
+		return fail("laggard record", code);
+	return merge_and_report(self, dir);
+}
+
+static const struct lag_opt options[] = {
+	{ 'o', "output", "DIR", "folder to make (default: laggard-demo)", "@dir" },
+	{ 's', "steps", "N", "training steps to simulate (default: 12)", NULL },
+};
+
+const struct lag_cmd lag_cmd_demo = {
+	.name = "demo",
+	.summary = "Record, merge and summarise a simulated 8-rank job with one slow rank",
+	.operands = "",
+	.options = options,
+	.n_options = sizeof(options) / sizeof(options[0]),
+	.max_operands = 0,
+	.run = run,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's entry: finds the command, parses its options, runs it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+
+const struct lag_cmd *const lag_cmds[] = {
+#define LAG_CMD(id) &lag_cmd_##id,
+#include "cli/commands.def"
+	NULL,
+};
+
+const struct lag_cmd *lag_cmd_find(const char *name)
+{
+	for (size_t i = 0; lag_cmds[i]; i++) {
+		if (strcmp(lag_cmds[i]->name, name) == 0)
+			return lag_cmds[i];
+	}
+	return NULL;
+}
+
+int lag_cmd_fail(const char *cmd, const struct lag_err *err)
+{
+	(void)fprintf(stderr, "laggard %s: %s\n", cmd, err->text);
+	return LAG_EXIT_BAD;
+}
+
+void lag_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)fputs("laggard: ", stderr);
+	(void)vfprintf(stderr, fmt, ap);
+	(void)fputc('\n', stderr);
+	va_end(ap);
+}
+
+/* Output that did not reach its reader is a failure: a full disk must not look like success. */
+static int flushed(int code)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		lag_say("cannot write to standard output");
+		return code == LAG_EXIT_OK ? LAG_EXIT_BAD : code;
+	}
+	return code;
+}
+
+static int run(const struct lag_cmd *cmd, int argc, char **argv)
+{
+	struct lag_err err = { 0 };
+	struct lag_args args;
+	enum lag_status status = lag_opt_parse(cmd, argc, argv, &args, &err);
+
+	if (status == LAG_END)
+		return LAG_EXIT_OK;
+	if (lag_failed(status)) {
+		(void)lag_cmd_fail(cmd->name, &err);
+		return strcmp(cmd->name, "record") == 0 ? LAG_EXIT_RECORD : LAG_EXIT_BAD;
+	}
+	return cmd->run(&args);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "--help";
+	const struct lag_cmd *cmd;
+
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		puts("laggard " LAG_VERSION);
+		return flushed(LAG_EXIT_OK);
+	}
+	if (strcmp(name, "help") == 0 && argc > 2 && (cmd = lag_cmd_find(argv[2]))) {
+		lag_help_command(cmd);
+		return flushed(LAG_EXIT_OK);
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		lag_help_program();
+		return flushed(argc > 1 ? LAG_EXIT_OK : LAG_EXIT_BAD);
+	}
+	cmd = lag_cmd_find(name);
+	if (!cmd) {
+		lag_say("there is no command '%s'; laggard --help lists them", name);
+		return LAG_EXIT_BAD;
+	}
+	return flushed(run(cmd, argc - 1, argv + 1));
+}
