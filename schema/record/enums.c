@@ -40,6 +40,7 @@ static const char *const reasons[LAG_LOSS_LIMIT] = {
 	[LAG_LOSS_CUPTI_BAD] = "cupti_unusable",
 	[LAG_LOSS_TOO_LONG] = "too_long",
 	[LAG_LOSS_CORRUPT] = "corrupt",
+	[LAG_LOSS_REENTRY] = "reentry",
 };
 
 const char *lag_func_name(int64_t func)

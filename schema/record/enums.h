@@ -87,6 +87,7 @@ enum lag_loss_reason {
 	LAG_LOSS_CUPTI_BAD = 6,     /* records without usable times, or of an unknown layout */
 	LAG_LOSS_TOO_LONG = 7,
 	LAG_LOSS_CORRUPT = 8, /* found by a reader */
+	LAG_LOSS_REENTRY = 9, /* a signal handler's, while its thread was recording */
 	LAG_LOSS_LIMIT,
 };
 

@@ -25,6 +25,7 @@
 #define LAG_PAGE_BYTES    4096u
 #define LAG_CHUNKS_AT     (2 * LAG_PAGE_BYTES)
 #define LAG_TRACE_SUFFIX  ".lag"
+#define LAG_LOSS_SLOTS    32 /* more than there are reasons: new ones must not move what follows */
 
 struct lag_trace_header {
 	uint64_t magic;
@@ -40,7 +41,7 @@ struct lag_trace_header {
 
 struct lag_trace_counters {
 	_Atomic uint64_t lost[LAG_REC_LIMIT];         /* by record kind; 0 = unknown kind */
-	_Atomic uint64_t lost_reason[LAG_LOSS_LIMIT]; /* by reason */
+	_Atomic uint64_t lost_reason[LAG_LOSS_SLOTS]; /* by reason */
 	_Atomic uint64_t
 		written[LAG_REC_LIMIT];      /* by record kind, updated when a chunk is sealed */
 	_Atomic uint64_t hook_ns, thread_ns; /* the tracer's own time */
@@ -69,6 +70,7 @@ struct lag_chunk_header {
 };
 
 _Static_assert(sizeof(struct lag_chunk_header) == 64, "a chunk header is one cache line");
+_Static_assert(LAG_LOSS_LIMIT <= LAG_LOSS_SLOTS, "reasons fit their slots");
 _Static_assert(sizeof(struct lag_trace_counters) <= LAG_PAGE_BYTES, "counters fit one page");
 
 #define LAG_CHUNK_ROOM (LAG_CHUNK_BYTES - (uint32_t)sizeof(struct lag_chunk_header))
