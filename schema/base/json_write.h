@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one place that writes JSON: strict, with commas and escapes looked after. Strings may hold
+ * anything; bytes that are not UTF-8 become U+FFFD. Numbers that JSON lacks become null. */
+#ifndef SCHEMA_BASE_JSON_WRITE_H
+#define SCHEMA_BASE_JSON_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schema/base/buf.h"
+
+/* Begin with { .out = buf }. Failure to grow shows as out->failed. */
+struct lag_json {
+	struct lag_buf *out;
+	bool comma; /* a value was written on this level */
+};
+
+void lag_json_begin(struct lag_json *json, char bracket); /* '{' or '[' */
+void lag_json_end(struct lag_json *json, char bracket);   /* '}' or ']' */
+void lag_json_key(struct lag_json *json, const char *key);
+void lag_json_int(struct lag_json *json, int64_t value);
+void lag_json_real(struct lag_json *json, double value); /* shortest text that reads back equal */
+void lag_json_bool(struct lag_json *json, bool value);
+void lag_json_null(struct lag_json *json);
+void lag_json_text(struct lag_json *json, const char *text); /* NULL becomes null */
+
+/* Only the quoted, escaped string, for writers that lay out the rest themselves. */
+void lag_json_quote(struct lag_buf *out, const char *text, size_t n);
+
+#endif
