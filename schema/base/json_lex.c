@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "schema/base/fmt.h"
+
 #define REPLACEMENT "\xef\xbf\xbd"
 
 enum {
@@ -258,35 +260,11 @@ static enum lag_status read_escape(struct lag_json_reader *r, struct lag_err *er
 	return st;
 }
 
-/* Length of the valid UTF-8 sequence at p, 0 if it is none. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	unsigned char lo = 0x80, hi = 0xbf;
-
-	if (p[0] < 0xc2 || p[0] > 0xf4 || left < n)
-		return 0;
-	if (p[0] == 0xe0)
-		lo = 0xa0;
-	else if (p[0] == 0xed)
-		hi = 0x9f;
-	else if (p[0] == 0xf0)
-		lo = 0x90;
-	else if (p[0] == 0xf4)
-		hi = 0x8f;
-	if (p[1] < lo || p[1] > hi)
-		return 0;
-	for (size_t i = 2; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return n;
-}
-
 static enum lag_status read_high_byte(struct lag_json_reader *r, struct lag_err *err)
 {
 	const char *p = r->bytes + r->pos;
-	size_t n = utf8_length((const unsigned char *)p, r->end - r->pos);
+	uint32_t code;
+	size_t n = lag_utf8_decode(p, r->end - r->pos, &code);
 	enum lag_status st = LAG_OK;
 
 	if (n) {

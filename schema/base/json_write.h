@@ -12,13 +12,17 @@
 /* Begin with { .out = buf }. Failure to grow shows as out->failed. */
 struct lag_json {
 	struct lag_buf *out;
-	bool comma; /* a value was written on this level */
+	bool comma;  /* a value was written on this level */
+	bool spaced; /* a space after each colon and comma */
+	bool exact;  /* integers beyond +-2^53 as strings, for readers that use doubles */
 };
 
 void lag_json_begin(struct lag_json *json, char bracket); /* '{' or '[' */
 void lag_json_end(struct lag_json *json, char bracket);   /* '}' or ']' */
 void lag_json_key(struct lag_json *json, const char *key);
 void lag_json_int(struct lag_json *json, int64_t value);
+/* Nanoseconds as microseconds with three decimals, exactly: the Chrome trace format's times. */
+void lag_json_us(struct lag_json *json, int64_t ns);
 void lag_json_real(struct lag_json *json, double value); /* shortest text that reads back equal */
 void lag_json_bool(struct lag_json *json, bool value);
 void lag_json_null(struct lag_json *json);
