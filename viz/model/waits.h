@@ -2,7 +2,8 @@
 /* Waiting and transfer per communication launch: arrival A = latest start over all members,
  * wait = A - start, transfer = last end - A. Send/receive: a sender may run ahead; it waited only if
  * its end is after the receive's start; a grouped exchange arrives when its latest matched peer does.
- * Withheld (LAG_NONE) where a member is not on record or the clock error is larger. */
+ * Where a member is not on record the wait is a lower bound and the rest withheld; who was last is
+ * withheld where the wait is within the clock error. */
 #ifndef VIZ_MODEL_WAITS_H
 #define VIZ_MODEL_WAITS_H
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ways of finding steps share. Each fills marks: the host interval of each step on each rank;
+ * lag_steps_find turns them into GPU spans. */
+#ifndef VIZ_MODEL_STEPS_INTERNAL_H
+#define VIZ_MODEL_STEPS_INTERNAL_H
+
+#include "viz/model/steps.h"
+
+/* One step of one rank on the host's time axis; work launched in [from, until) belongs to it. */
+struct lag_step_mark {
+	int64_t number, from_ns, until_ns;
+	uint32_t r;
+};
+
+/* From annotations. Leaves marks empty when no rank has any. */
+enum lag_status lag_steps_from_ranges(const struct lag_trace *trace, const char *step_by,
+				      struct lag_vec *marks, char *label, size_t room) LAG_MUST_USE;
+
+/* From the repetition of the communication sequence (kernels where there is none). Leaves marks empty
+ * when nothing repeats. */
+enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag_vec *marks,
+				       char *label, size_t room) LAG_MUST_USE;
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps without annotations: the sequence of communication calls (or, without any, of kernels) repeats
+ * once a step. The period is the smallest lag at which 95 % of the symbols equal themselves; the cut
+ * between steps is where the rank is silent longest. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schema/base/map.h"
+#include "viz/model/steps_internal.h"
+
+#define AGREE       0.95
+#define PERIODS_MIN 3     /* fewer is no repetition */
+#define SYMBOLS_MAX 20000 /* enough for any period; the search is quadratic in the lag only */
+#define LAG_MAX     5000
+
+struct symbols {
+	uint64_t *what;
+	int64_t *from_ns, *until_ns; /* the call's time on the host, or the kernel's launch */
+	size_t n;
+};
+
+static uint64_t log2_of(int64_t bytes)
+{
+	return bytes > 0 ? (uint64_t)(64 - __builtin_clzll((unsigned long long)bytes)) : 0;
+}
+
+static void take_ops(const struct lag_trace *trace, const struct lag_rank *rank, struct symbols *s)
+{
+	for (size_t i = rank->op_begin; i < rank->op_end && s->n < SYMBOLS_MAX; i++) {
+		const struct lag_op *op = &trace->ops[i];
+
+		s->what[s->n] =
+			lag_hash_pair(lag_hash_pair(op->func, op->comm),
+				      lag_hash_pair(log2_of(op->bytes), (uint64_t)op->peer));
+		s->from_ns[s->n] = op->enter_ns;
+		s->until_ns[s->n++] = op->leave_ns != LAG_NONE ? op->leave_ns : op->enter_ns;
+	}
+}
+
+static void take_kernels(const struct lag_trace *trace, const struct lag_rank *rank,
+			 struct symbols *s)
+{
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end && s->n < SYMBOLS_MAX; i++) {
+		const struct lag_gpu_event *g = &trace->gpu[i];
+
+		if (g->kind != LAG_GPU_KERNEL || g->end_ns == LAG_NONE)
+			continue;
+		s->what[s->n] = lag_hash_pair(g->full, g->lane);
+		s->from_ns[s->n] =
+			g->launch_start_ns != LAG_NONE ? g->launch_start_ns : g->start_ns;
+		s->until_ns[s->n++] = g->launch_end_ns != LAG_NONE ? g->launch_end_ns : g->end_ns;
+	}
+}
+
+/* Smallest lag with enough agreement, 0 = none. */
+static size_t find_period(const struct symbols *s)
+{
+	for (size_t lag = 1; lag <= LAG_MAX && lag * PERIODS_MIN <= s->n; lag++) {
+		size_t same = 0, n = s->n - lag;
+
+		for (size_t i = 0; i < n; i++)
+			same += s->what[i] == s->what[i + lag];
+		if ((double)same >= AGREE * (double)n)
+			return lag;
+	}
+	return 0;
+}
+
+/* Position in the period before which the rank is silent longest, summed over periods. */
+static size_t find_phase(const struct symbols *s, size_t period)
+{
+	size_t best = 0;
+	double longest = -1;
+
+	for (size_t phase = 0; phase < period; phase++) {
+		double silent = 0;
+
+		for (size_t i = phase ? phase : period; i < s->n; i += period)
+			silent += (double)(s->from_ns[i] - s->until_ns[i - 1]);
+		if (silent > longest) {
+			longest = silent;
+			best = phase;
+		}
+	}
+	return best;
+}
+
+static enum lag_status mark_rank(const struct symbols *s, size_t period, uint32_t r,
+				 struct lag_vec *marks)
+{
+	size_t phase = find_phase(s, period);
+	int64_t number = 0;
+
+	for (size_t i = phase; i + period <= s->n; i += period, number++) {
+		struct lag_step_mark *mark = lag_vec_push(marks);
+		int64_t until =
+			i + period < s->n ? s->from_ns[i + period] : s->until_ns[s->n - 1] + 1;
+
+		if (!mark)
+			return LAG_ERR_SYSTEM;
+		*mark = (struct lag_step_mark){ number, s->from_ns[i], until, r };
+	}
+	return LAG_OK;
+}
+
+enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag_vec *marks,
+				       char *label, size_t room)
+{
+	struct symbols s = { 0 };
+	enum lag_status status = LAG_OK;
+	size_t n_found = 0;
+
+	s.what = lag_calloc(SYMBOLS_MAX, sizeof(*s.what));
+	s.from_ns = lag_calloc(SYMBOLS_MAX, 2 * sizeof(*s.from_ns));
+	if (!s.what || !s.from_ns)
+		status = LAG_ERR_SYSTEM;
+	else
+		s.until_ns = s.from_ns + SYMBOLS_MAX;
+	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++) {
+		const struct lag_rank *rank = &trace->ranks[r];
+		bool from_ops = rank->op_end - rank->op_begin >= PERIODS_MIN;
+		size_t period, phase;
+
+		s.n = 0;
+		if (from_ops)
+			take_ops(trace, rank, &s);
+		else
+			take_kernels(trace, rank, &s);
+		period = find_period(&s);
+		if (!period)
+			continue;
+		n_found++;
+		phase = find_phase(&s, period);
+		status = mark_rank(&s, period, (uint32_t)r,
+				   from_ops ? first_number(trace, rank->op_begin + phase, period)
+					    : 0,
+				   phase, marks);
+	}
+	if (n_found)
+		(void)snprintf(label, room,
+			       "repetition of the communication sequence, found on %zu ranks",
+			       n_found);
+	free(s.what);
+	free(s.from_ns);
+	return status;
+}
