@@ -86,12 +86,29 @@ static size_t find_phase(const struct symbols *s, size_t period)
 	return best;
 }
 
-static enum lag_status mark_rank(const struct symbols *s, size_t period, uint32_t r,
-				 struct lag_vec *marks)
+/* The number of the step that begins at op `first`: the sequence number of its first operation on the
+ * widest communicator, in steps. Ranks that began recording at different moments thus agree. */
+static int64_t first_number(const struct lag_trace *trace, size_t first, size_t period)
 {
-	size_t phase = find_phase(s, period);
-	int64_t number = 0;
+	const struct lag_op *anchor = NULL;
+	int64_t per_step = 0;
 
+	for (size_t i = first; i < first + period; i++) {
+		const struct lag_op *op = &trace->ops[i];
+
+		if (op->seq == LAG_NONE || op->peer >= 0)
+			continue;
+		if (!anchor || trace->comms[op->comm].n_ranks > trace->comms[anchor->comm].n_ranks)
+			anchor = op;
+	}
+	for (size_t i = first; anchor && i < first + period; i++)
+		per_step += trace->ops[i].comm == anchor->comm && trace->ops[i].peer < 0;
+	return anchor ? anchor->seq / per_step : 0;
+}
+
+static enum lag_status mark_rank(const struct symbols *s, size_t period, size_t phase,
+				 int64_t number, uint32_t r, struct lag_vec *marks)
+{
 	for (size_t i = phase; i + period <= s->n; i += period, number++) {
 		struct lag_step_mark *mark = lag_vec_push(marks);
 		int64_t until =
@@ -132,10 +149,10 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 			continue;
 		n_found++;
 		phase = find_phase(&s, period);
-		status = mark_rank(&s, period, (uint32_t)r,
+		status = mark_rank(&s, period, phase,
 				   from_ops ? first_number(trace, rank->op_begin + phase, period)
 					    : 0,
-				   phase, marks);
+				   (uint32_t)r, marks);
 	}
 	if (n_found)
 		(void)snprintf(label, room,
