@@ -220,8 +220,12 @@ static enum lag_status recognise(struct lag_pipeline *out, struct lag_pipe_group
 						   LAG_SCHEDULE_INTERLEAVED };
 	struct lag_schedule_shape shape = { LAG_SCHEDULE_UNKNOWN, group->n_stages, group->n_chunks,
 					    group->n_microbatches };
-	struct lag_slot *slots = lag_calloc(lag_schedule_length(&shape), sizeof(*slots));
+	struct lag_slot *slots;
 
+	/* A number in a hostile annotation must not size an array: a whole step has that many blocks. */
+	if (lag_schedule_length(&shape) > out->n_blocks)
+		return LAG_OK;
+	slots = lag_calloc(lag_schedule_length(&shape), sizeof(*slots));
 	if (!slots)
 		return LAG_ERR_SYSTEM;
 	for (size_t i = 0;
