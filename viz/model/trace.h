@@ -156,6 +156,20 @@ struct lag_loss_row {
 	int64_t count;
 };
 
+/* An input file of the merge. */
+struct lag_source_row {
+	const char *path, *format, *status,
+		*note; /* status: ok, damaged, empty, duplicate, refused */
+	int64_t n_records, n_bad;
+};
+
+/* Nothing of `what` was recorded in this time. */
+struct lag_gap_row {
+	int64_t rank; /* LAG_NONE unknown */
+	const char *what, *reason;
+	int64_t from_ns, until_ns;
+};
+
 struct lag_trace {
 	struct lag_db *db; /* open while the trace lives; export streams from it */
 	char *path;
@@ -193,6 +207,10 @@ struct lag_trace {
 	size_t n_findings;
 	struct lag_loss_row *losses;
 	size_t n_losses;
+	struct lag_source_row *sources;
+	size_t n_sources;
+	struct lag_gap_row *gaps;
+	size_t n_gaps;
 	int64_t n_quarantined;
 	int64_t world_size;   /* LAG_NONE unknown */
 	const char **strings; /* by string index; "" at 0 */
@@ -213,7 +231,9 @@ static inline const char *lag_trace_text(const struct lag_trace *trace, uint32_t
 /* Index of a rank number, -1 when the job has no such rank. */
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank);
 
-/* First gpu event of rank index r that ends after ns (binary search; gpu_end of the rank if none). */
+/* First gpu event of rank index r that ends after ns; gpu_end of the rank if none. Among events that
+ * started before ns only the last LAG_FIND_GPU_BACK are looked at. */
+#define LAG_FIND_GPU_BACK 4096
 size_t lag_trace_find_gpu(const struct lag_trace *trace, size_t r, int64_t ns);
 
 #endif

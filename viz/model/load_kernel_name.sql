@@ -1,0 +1,1 @@
+SELECT name_id, full_id, short_id, class FROM kernel_name;

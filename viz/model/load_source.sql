@@ -1,0 +1,1 @@
+SELECT path, format, status, note, n_records, n_bad FROM source ORDER BY id;

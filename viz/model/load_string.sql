@@ -1,0 +1,1 @@
+SELECT id, value FROM string;
