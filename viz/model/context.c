@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Derived models, each made on first use and kept. */
+#include "viz/model/context.h"
+
+#include <stdlib.h>
+
+#include "schema/base/range_list.h"
+
+struct lag_context {
+	struct lag_trace *trace;
+	struct lag_model_opts opts;
+	struct lag_range_list step_list, rank_list;
+	struct lag_roles roles;
+	struct lag_steps steps;
+	struct lag_waits waits;
+	struct lag_pipeline pipeline;
+	struct lag_ledger ledger;
+	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger;
+};
+
+enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_opts *opts,
+				struct lag_context **out, struct lag_err *err)
+{
+	struct lag_context *ctx = lag_calloc(1, sizeof(*ctx));
+	enum lag_status status;
+
+	*out = NULL;
+	if (!ctx) {
+		lag_trace_close(trace);
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	}
+	ctx->trace = trace;
+	if (opts)
+		ctx->opts = *opts;
+	status = lag_range_list_parse(&ctx->step_list, ctx->opts.steps, err);
+	if (lag_failed(status))
+		(void)lag_err_wrap(err, "steps");
+	else if (lag_failed(status = lag_range_list_parse(&ctx->rank_list, ctx->opts.ranks, err)))
+		(void)lag_err_wrap(err, "ranks");
+	if (lag_failed(status)) {
+		lag_context_free(ctx);
+		return status;
+	}
+	*out = ctx;
+	return LAG_OK;
+}
+
+void lag_context_free(struct lag_context *ctx)
+{
+	if (!ctx)
+		return;
+	if (ctx->has_ledger)
+		lag_ledger_release(&ctx->ledger);
+	if (ctx->has_pipeline)
+		lag_pipeline_release(&ctx->pipeline);
+	if (ctx->has_waits)
+		lag_waits_release(&ctx->waits);
+	if (ctx->has_steps)
+		lag_steps_release(&ctx->steps);
+	if (ctx->has_roles)
+		lag_roles_release(&ctx->roles);
+	lag_trace_close(ctx->trace);
+	free(ctx);
+}
+
+const struct lag_trace *lag_context_trace(const struct lag_context *ctx)
+{
+	return ctx->trace;
+}
+
+bool lag_context_has_step(const struct lag_context *ctx, int64_t number)
+{
+	return lag_range_list_has(&ctx->step_list, number);
+}
+
+bool lag_context_has_rank(const struct lag_context *ctx, int64_t rank)
+{
+	return lag_range_list_has(&ctx->rank_list, rank);
+}
+
+bool lag_context_has_all_steps(const struct lag_context *ctx)
+{
+	return ctx->step_list.n == 0;
+}
+
+const struct lag_roles *lag_context_roles(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_roles)
+		ctx->has_roles = !lag_failed(
+			lag_roles_infer(ctx->trace, ctx->opts.layout, &ctx->roles, err));
+	return ctx->has_roles ? &ctx->roles : NULL;
+}
+
+const struct lag_steps *lag_context_steps(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_steps)
+		ctx->has_steps = !lag_failed(
+			lag_steps_find(ctx->trace, ctx->opts.step_by, &ctx->steps, err));
+	return ctx->has_steps ? &ctx->steps : NULL;
+}
+
+const struct lag_waits *lag_context_waits(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_waits)
+		ctx->has_waits = !lag_failed(lag_waits_compute(ctx->trace, &ctx->waits, err));
+	return ctx->has_waits ? &ctx->waits : NULL;
+}
+
+const struct lag_pipeline *lag_context_pipeline(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_pipeline)
+		ctx->has_pipeline = !lag_failed(lag_pipeline_find(ctx, &ctx->pipeline, err));
+	return ctx->has_pipeline ? &ctx->pipeline : NULL;
+}
+
+const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_ledger)
+		ctx->has_ledger = !lag_failed(lag_ledger_compute(ctx, &ctx->ledger, err));
+	return ctx->has_ledger ? &ctx->ledger : NULL;
+}
