@@ -34,10 +34,11 @@ static int run_program(char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Splits words at blanks into argv; the words point into text. */
+/* Splits words at unit separators into argv; the words point into text. */
 static void split(char *text, char **argv, size_t *n)
 {
-	for (char *word = strtok(text, " "); word && *n + 1 < ARGS_MAX; word = strtok(NULL, " "))
+	for (char *word = strtok(text, "\037"); word && *n + 1 < ARGS_MAX;
+	     word = strtok(NULL, "\037"))
 		argv[(*n)++] = word;
 	argv[*n] = NULL;
 }
@@ -49,42 +50,35 @@ static int fail(const char *what, int code)
 }
 
 /* Eight ranks on four hosts whose clocks are milliseconds apart; rank 5 computes 1.3 times slower. */
-static int record(char *self, const char *dir, const char *steps)
+static void describe_cluster(const char *dir)
 {
-	struct lag_err err;
-	char simrun[PATH_MAX], train[PATH_MAX], text[512];
-	char *argv[ARGS_MAX];
-	char run[PATH_MAX];
-	size_t n = 0;
-
-	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
-	    lag_failed(lag_where("apps/pipetrain", train, sizeof(train), &err)))
-		return lag_cmd_fail("demo", &err);
-	(void)snprintf(run, sizeof(run), "%s/run", dir);
 	(void)setenv("SIMGPU_SEED", "7", 1);
 	(void)setenv("SIMGPU_SLOW", "5:1.3", 1);
 	(void)setenv("SIMGPU_HOST_OFFSETS_MS", "0,17,-31,8", 1);
 	(void)setenv("SIMGPU_HOST_DRIFTS_PPM", "0,40,-25,12", 1);
 	(void)setenv("PIPETRAIN_RDV", dir, 1);
-	argv[n++] = self;
-	argv[n++] = (char[]){ "record" };
-	argv[n++] = (char[]){ "-o" };
-	argv[n++] = run;
-	argv[n++] = (char[]){ "--" };
-	argv[n++] = simrun;
-	(void)snprintf(text, sizeof(text), "-n 8 --hosts 4 --");
-	split(text, argv, &n);
-	argv[n++] = train;
-	{
-		static char shape[256];
+}
 
-		(void)snprintf(
-			shape, sizeof(shape),
-			"--pp 4 --dp 2 --schedule 1f1b --microbatches 8 --layers 2 --steps %s "
-			"--fwd-us 1500",
-			steps);
-		split(shape, argv, &n);
-	}
+static int record(const char *self, const char *dir, const char *steps)
+{
+	char simrun[PATH_MAX], train[PATH_MAX];
+	char line[4 * PATH_MAX];
+	char *argv[ARGS_MAX];
+	size_t n = 0;
+	struct lag_err err;
+
+	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
+	    lag_failed(lag_where("apps/pipetrain", train, sizeof(train), &err)))
+		return lag_cmd_fail("demo", &err);
+	describe_cluster(dir);
+	/* Unit separators: paths may hold blanks. */
+	(void)snprintf(
+		line, sizeof(line),
+		"%s\037record\037-o\037%s/run\037--\037%s\037-n\0378\037--hosts\0374\037--\037%s"
+		"\037--pp\0374\037--dp\0372\037--microbatches\0378\037--fwd-us\0371500\037--"
+		"steps\037%s",
+		self, dir, simrun, train, steps);
+	split(line, argv, &n);
 	return run_program(argv);
 }
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting and transfer: the rules for collectives, send/receive, grouped exchanges and clock error. */
+#include "tests/unit/trace_builder.h"
+#include "tests/unit/unit.h"
+#include "viz/model/waits.h"
+
+#define US 1000
+
+static struct lag_waits waits_of(struct trace_builder *tb, struct lag_trace **trace)
+{
+	struct lag_waits waits;
+	struct lag_err err;
+
+	*trace = tb_finish(tb);
+	assert_int_equal(lag_waits_compute(*trace, &waits, &err), LAG_OK);
+	return waits;
+}
+
+static const struct lag_wait *wait_of(const struct lag_trace *trace, const struct lag_waits *waits,
+				      uint32_t r)
+{
+	for (size_t i = 0; i < trace->n_launches; i++) {
+		if (trace->launches[i].r == r)
+			return &waits->launch[i];
+	}
+	fail();
+	return NULL;
+}
+
+static void in_a_collective_all_wait_for_the_last_to_arrive(void **state)
+{
+	const int both[] = { 0, 1 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 1);
+	comm = tb_comm(&tb, "dp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 160 * US, 192 * US);
+	tb_uncertainty(&tb, 5 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, 60 * US);
+	assert_int_equal(wait_of(trace, &waits, 0)->transfer_ns, 30 * US);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, 1);
+	assert_int_equal(wait_of(trace, &waits, 1)->wait_ns, 0);
+	assert_int_equal(wait_of(trace, &waits, 1)->last, -1);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
+static void nobody_is_named_within_the_clock_error(void **state)
+{
+	const int both[] = { 0, 1 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 1);
+	comm = tb_comm(&tb, "dp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 110 * US, 190 * US);
+	tb_uncertainty(&tb, 8 * US); /* two hosts: 11.3 us together */
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	assert_int_equal(waits.n_within_error, 1);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
+static void a_member_without_record_withholds_who_was_last(void **state)
+{
+	const int all[] = { 0, 1, 2 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 3, 1);
+	tb_missing(&tb, 2);
+	comm = tb_comm(&tb, "dp", all, 3);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 160 * US, 190 * US);
+	waits = waits_of(&tb, &trace);
+	assert_true(wait_of(trace, &waits, 0)->lower_bound);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, 60 * US);
+	assert_int_equal(wait_of(trace, &waits, 0)->transfer_ns, LAG_NONE);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	assert_int_equal(waits.n_incomplete, 2);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
+static void a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody(void **state)
+{
+	const int both[] = { 0, 1 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "pp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND, 0, 1, 1024, 100 * US,
+	      120 * US); /* gone before the receive */
+	tb_op(&tb, comm, 1, LAG_FUNC_RECV, 0, 0, 1024, 150 * US, 155 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, 0);
+	assert_int_equal(wait_of(trace, &waits, 0)->transfer_ns, 20 * US);
+	assert_int_equal(wait_of(trace, &waits, 1)->wait_ns, 0);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "pp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND, 0, 1, 1024, 100 * US,
+	      170 * US); /* held up by the receiver */
+	tb_op(&tb, comm, 1, LAG_FUNC_RECV, 0, 0, 1024, 150 * US, 172 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, 50 * US);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, 1);
+	assert_int_equal(wait_of(trace, &waits, 1)->transfer_ns, 22 * US);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
+static void a_grouped_exchange_arrives_with_its_latest_peer(void **state)
+{
+	const int all[] = { 0, 1, 2 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+	int32_t middle;
+
+	(void)state;
+	tb_init(&tb, 3, 3);
+	comm = tb_comm(&tb, "pp", all, 3);
+	middle = tb_op(&tb, comm, 1, LAG_FUNC_RECV, 0, 0, 1024, 100 * US, 200 * US);
+	tb_op_more(&tb, middle, LAG_FUNC_SEND, 0, 2, 1024);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND, 0, 1, 1024, 130 * US, 200 * US);
+	tb_op(&tb, comm, 2, LAG_FUNC_RECV, 0, 1, 1024, 180 * US, 200 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 1)->wait_ns, 80 * US);
+	assert_int_equal(wait_of(trace, &waits, 1)->last, 2);
+	assert_int_equal(wait_of(trace, &waits, 1)->transfer_ns, 20 * US);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_a_collective_all_wait_for_the_last_to_arrive),
+		cmocka_unit_test(nobody_is_named_within_the_clock_error),
+		cmocka_unit_test(a_member_without_record_withholds_who_was_last),
+		cmocka_unit_test(a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody),
+		cmocka_unit_test(a_grouped_exchange_arrives_with_its_latest_peer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
