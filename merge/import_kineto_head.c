@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands around traceEvents: the time base, who the rank is, its process groups and devices.
+ * Unknown scalars are kept as facts about the process. */
+#include <stdio.h>
+#include <string.h>
+
+#include "merge/kineto.h"
+
+#define META_MAX 64
+
+static enum lag_status read_int(struct lag_kineto *k, int64_t *out, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+
+	if (st != LAG_OK)
+		return st;
+	if (r->kind == LAG_JSON_NUMBER || r->kind == LAG_JSON_STRING)
+		(void)lag_json_to_fixed(r->text, r->n, 0, out);
+	return lag_json_skip(r, err);
+}
+
+static enum lag_status read_string(struct lag_kineto *k, uint32_t *id, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+
+	if (st != LAG_OK)
+		return st;
+	if (r->kind == LAG_JSON_NUMBER || r->kind == LAG_JSON_STRING)
+		return lag_kineto_string(k, r->text, r->n, id, err);
+	return lag_json_skip(r, err);
+}
+
+/* A list of ranks, as a list or as text, to the text that events carry: "[0, 1]". */
+static enum lag_status read_ranks(struct lag_kineto *k, uint32_t *id, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	struct lag_buf text = { 0 };
+	enum lag_status st = lag_json_next(r, err);
+	unsigned depth = r->depth;
+
+	if (st == LAG_OK && r->kind == LAG_JSON_STRING)
+		return lag_kineto_string(k, r->text, r->n, id, err);
+	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
+		return st == LAG_OK ? lag_json_skip(r, err) : st;
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (r->kind != LAG_JSON_NUMBER && r->kind != LAG_JSON_STRING)
+			continue;
+		lag_buf_puts(&text, text.n ? ", " : "[");
+		lag_buf_add(&text, r->text, r->n);
+	}
+	lag_buf_puts(&text, text.n ? "]" : "[]");
+	if (st == LAG_OK && text.failed)
+		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
+	if (st == LAG_OK)
+		st = lag_kineto_string(k, text.text, text.n, id, err);
+	lag_buf_release(&text);
+	return st;
+}
+
+static bool key_is(const struct lag_json_reader *r, const char *name)
+{
+	return r->kind == LAG_JSON_KEY && r->n == strlen(name) && memcmp(r->text, name, r->n) == 0;
+}
+
+static enum lag_status read_group(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	struct lag_kineto_group group = { .size = LAG_NONE };
+	struct lag_kineto_group *slot;
+	unsigned depth = r->depth;
+	enum lag_status st;
+
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (key_is(r, "pg_name"))
+			st = read_string(k, &group.name, err);
+		else if (key_is(r, "pg_desc"))
+			st = read_string(k, &group.description, err);
+		else if (key_is(r, "pg_size"))
+			st = read_int(k, &group.size, err);
+		else if (key_is(r, "ranks"))
+			st = read_ranks(k, &group.ranks, err);
+		else
+			st = lag_json_skip(r, err);
+		if (st != LAG_OK)
+			return st;
+	}
+	if (st != LAG_OK)
+		return st;
+	slot = lag_vec_push(&k->groups);
+	if (!slot)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more process groups");
+	*slot = group;
+	return LAG_OK;
+}
+
+static enum lag_status add_meta(struct lag_kineto *k, const char *key, size_t n, const char *value,
+				size_t n_value, struct lag_err *err)
+{
+	static const char *const names[][2] = { { "cuda_driver_version", "driver" },
+						{ "cuda_runtime_version", "cuda" },
+						{ "cupti_version", "cupti" },
+						{ "nccl_version", "nccl" } };
+	struct lag_record rec;
+	uint32_t id = 0;
+	enum lag_status st;
+
+	if (k->part.records[LAG_REC_meta].n >= META_MAX)
+		return LAG_OK;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strlen(names[i][0]) == n && memcmp(names[i][0], key, n) == 0) {
+			key = names[i][1];
+			n = strlen(key);
+			break;
+		}
+	}
+	lag_record_init(&rec, LAG_REC_meta);
+	st = lag_kineto_string(k, key, n, &id, err);
+	rec.meta.key = id;
+	if (!lag_failed(st))
+		st = lag_kineto_string(k, value, n_value, &id, err);
+	rec.meta.value = id;
+	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
+}
+
+static enum lag_status read_groups(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+	unsigned depth = r->depth;
+
+	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
+		return st == LAG_OK ? lag_json_skip(r, err) : st;
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		st = r->kind == LAG_JSON_OBJECT ? read_group(k, err) : lag_json_skip(r, err);
+		if (st != LAG_OK)
+			return st;
+	}
+	return st;
+}
+
+static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+	unsigned depth = r->depth;
+
+	if (st != LAG_OK || r->kind != LAG_JSON_OBJECT)
+		return st == LAG_OK ? lag_json_skip(r, err) : st;
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (key_is(r, "rank")) {
+			st = read_int(k, &k->rank, err);
+		} else if (key_is(r, "world_size")) {
+			st = read_int(k, &k->world_size, err);
+		} else if (key_is(r, "pg_config")) {
+			st = read_groups(k, err);
+		} else if (key_is(r, "nccl_version")) {
+			st = lag_json_next(r, err);
+			if (st == LAG_OK && r->kind == LAG_JSON_STRING)
+				st = add_meta(k, "nccl_version", 12, r->text, r->n, err);
+			else if (st == LAG_OK)
+				st = lag_json_skip(r, err);
+		} else {
+			st = lag_json_skip(r, err);
+		}
+		if (st != LAG_OK)
+			return st;
+	}
+	return st;
+}
+
+static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	struct lag_kineto_device d = { LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, 0, false };
+	struct lag_kineto_device *slot;
+	unsigned depth = r->depth;
+	enum lag_status st;
+
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (key_is(r, "id"))
+			st = read_int(k, &d.id, err);
+		else if (key_is(r, "name"))
+			st = read_string(k, &d.name, err);
+		else if (key_is(r, "computeMajor") || key_is(r, "major"))
+			st = read_int(k, &d.cc_major, err);
+		else if (key_is(r, "computeMinor") || key_is(r, "minor"))
+			st = read_int(k, &d.cc_minor, err);
+		else if (key_is(r, "numSms"))
+			st = read_int(k, &d.sm_count, err);
+		else if (key_is(r, "totalGlobalMem"))
+			st = read_int(k, &d.memory_bytes, err);
+		else
+			st = lag_json_skip(r, err);
+		if (st != LAG_OK)
+			return st;
+	}
+	if (st != LAG_OK || d.id == LAG_NONE)
+		return st;
+	/* Where the list follows the events, a used device is known by its number already. */
+	for (size_t i = 0; i < k->devices.n; i++) {
+		slot = &LAG_VEC_AT(&k->devices, struct lag_kineto_device, i);
+		if (slot->id == d.id) {
+			d.used = slot->used;
+			*slot = d;
+			return LAG_OK;
+		}
+	}
+	slot = lag_vec_push(&k->devices);
+	if (slot)
+		*slot = d;
+	return LAG_OK;
+}
+
+static enum lag_status read_devices(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+	unsigned depth = r->depth;
+
+	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
+		return st == LAG_OK ? lag_json_skip(r, err) : st;
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		st = r->kind == LAG_JSON_OBJECT ? read_device(k, err) : lag_json_skip(r, err);
+		if (st != LAG_OK)
+			return st;
+	}
+	return st;
+}
+
+static enum lag_status read_other(struct lag_kineto *k, const char *key, size_t n,
+				  struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->json;
+	enum lag_status st = lag_json_next(r, err);
+
+	if (st != LAG_OK)
+		return st;
+	if ((r->kind != LAG_JSON_STRING && r->kind != LAG_JSON_NUMBER) || r->n > 1000)
+		return lag_json_skip(r, err);
+	return add_meta(k, key, n, r->text, r->n, err);
+}
+
+enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size_t n,
+				     struct lag_err *err)
+{
+	static const char *const header[] = { "schemaVersion",       "deviceProperties",
+					      "computeProperties",   "distributedInfo",
+					      "baseTimeNanoseconds", "traceName",
+					      "displayTimeUnit" };
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name) - 1),
+		       key);
+	for (size_t i = 0; i < sizeof(header) / sizeof(header[0]); i++)
+		k->saw_header |= strcmp(name, header[i]) == 0;
+	if (strcmp(name, "baseTimeNanoseconds") == 0)
+		return read_int(k, &k->base_ns, err);
+	if (strcmp(name, "distributedInfo") == 0)
+		return read_distributed(k, err);
+	if (strcmp(name, "deviceProperties") == 0 || strcmp(name, "computeProperties") == 0)
+		return read_devices(k, err);
+	if (strcmp(name, "host_name") == 0)
+		return read_string(k, &k->host, err);
+	return read_other(k, name, strlen(name), err);
+}
