@@ -6,8 +6,8 @@
 
 #include "merge/kineto.h"
 
-/* Times as written are far from the ends of int64, so that a base can be added. */
-#define TIME_LIMIT ((int64_t)4000000000000000000)
+/* Start, duration and base (at most INT64_MAX / 2) add up without leaving int64. */
+#define TIME_LIMIT ((int64_t)2200000000000000000)
 
 static const char *text_of(const struct lag_kineto_event *e, enum lag_kineto_text slot)
 {

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON in and out: what is valid is read exactly, what is broken is repaired and counted, and what is
  * written is always valid. */
+#include "tests/unit/unit.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "schema/base/json_read.h"
 #include "schema/base/json_write.h"
