@@ -131,8 +131,12 @@ static void make_ready(struct buffer *b)
 	cu.ready_tail = &b->next;
 }
 
+/* One at a time, so that a flush returns only when what another thread delivers is delivered. */
 static void deliver_ready(void)
 {
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&one);
 	for (;;) {
 		pthread_mutex_lock(&cu.lock);
 		struct buffer *b = cu.ready;
@@ -145,7 +149,7 @@ static void deliver_ready(void)
 		}
 		pthread_mutex_unlock(&cu.lock);
 		if (!b) {
-			return;
+			break;
 		}
 		if (complete) {
 			cu_callback_enter();
@@ -154,6 +158,7 @@ static void deliver_ready(void)
 		}
 		free(b);
 	}
+	pthread_mutex_unlock(&one);
 }
 
 static struct lane *lane_get(void)
