@@ -188,6 +188,8 @@ static enum lag_status finish(struct lag_kineto *k, const char *path, struct lag
 	st = add_devices(k, err);
 	if (!lag_failed(st))
 		st = lag_kineto_add_ops(k, err);
+	if (!lag_failed(st))
+		st = lag_kineto_add_recordings(k, err);
 	if (lag_failed(st))
 		return st;
 	add_base(k);
@@ -211,6 +213,7 @@ static void release(struct lag_kineto *k)
 	lag_vec_release(&k->carriers);
 	lag_vec_release(&k->groups);
 	lag_vec_release(&k->devices);
+	lag_vec_release(&k->recordings);
 	lag_part_release(&k->part);
 }
 
@@ -226,7 +229,8 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 				.cpu_colls = LAG_VEC_INIT(struct lag_kineto_coll),
 				.carriers = LAG_VEC_INIT(struct lag_kineto_carrier),
 				.groups = LAG_VEC_INIT(struct lag_kineto_group),
-				.devices = LAG_VEC_INIT(struct lag_kineto_device) };
+				.devices = LAG_VEC_INIT(struct lag_kineto_device),
+				.recordings = LAG_VEC_INIT(struct lag_kineto_recording) };
 	enum lag_status st = lag_part_init(&k.part, in->path, "kineto"), taken;
 
 	k.groups.max = k.devices.max = 65536;

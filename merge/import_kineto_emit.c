@@ -260,40 +260,6 @@ static enum lag_status emit_range(struct lag_kineto *k, enum lag_range_kind kind
 	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
 }
 
-static enum lag_status emit_sync(struct lag_kineto *k, struct lag_err *err)
-{
-	static const struct {
-		const char *name;
-		enum lag_sync_kind kind;
-	} kinds[] = { { "Stream Wait Event", LAG_SYNC_STREAM_WAIT },
-		      { "Event Sync", LAG_SYNC_EVENT },
-		      { "Stream Sync", LAG_SYNC_STREAM },
-		      { "Context Sync", LAG_SYNC_CONTEXT } };
-	const struct lag_kineto_event *e = &k->event;
-	const char *name = text_of(e, e->text[LAG_KT_SYNC_KIND].n ? LAG_KT_SYNC_KIND : LAG_KT_NAME);
-	struct lag_record rec;
-
-	lag_record_init(&rec, LAG_REC_sync);
-	rec.sync.start_ns = e->ts_ns;
-	rec.sync.end_ns = end_of(e);
-	rec.sync.context = known(e->i[LAG_KI_CONTEXT], 0);
-	rec.sync.stream = not_negative(e->i[LAG_KI_STREAM]);
-	rec.sync.event_id = not_negative(e->i[LAG_KI_WAIT_EVENT]);
-	rec.sync.correlation = known(e->i[LAG_KI_CORRELATION], 0);
-	rec.sync.record_correlation = not_negative(e->i[LAG_KI_WAIT_CORRELATION]);
-	if (e->cat == LAG_KC_EVENT)
-		rec.sync.kind = LAG_SYNC_EVENT_RECORD;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && e->cat == LAG_KC_SYNC; i++) {
-		if (strcmp(kinds[i].name, name) == 0)
-			rec.sync.kind = kinds[i].kind;
-	}
-	if (rec.sync.kind == LAG_NONE) {
-		k->part.n_unknown++;
-		return LAG_OK;
-	}
-	return lag_part_add(&k->part, &rec, err);
-}
-
 static enum lag_status emit_overhead(struct lag_kineto *k, struct lag_err *err)
 {
 	/* CUPTI's kinds. */
@@ -384,7 +350,7 @@ static enum lag_status emit_complete(struct lag_kineto *k, struct lag_err *err)
 		return emit_range(k, LAG_RANGE_GPU, err);
 	case LAG_KC_SYNC:
 	case LAG_KC_EVENT:
-		return emit_sync(k, err);
+		return lag_kineto_emit_sync(k, err);
 	case LAG_KC_OVERHEAD:
 		return emit_overhead(k, err);
 	case LAG_KC_TRACE:

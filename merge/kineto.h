@@ -102,6 +102,11 @@ struct lag_kineto_group {
 	int64_t size;
 };
 
+/* The recording of an event that some wait names. */
+struct lag_kineto_recording {
+	int64_t correlation, stream, event_id, context;
+};
+
 struct lag_kineto_device {
 	int64_t id, cc_major, cc_minor, sm_count, memory_bytes;
 	uint32_t name;
@@ -114,11 +119,12 @@ struct lag_kineto {
 	struct lag_pool *pool;
 	const struct lag_import_opts *opts;
 	struct lag_kineto_event event;
-	struct lag_vec colls;     /* struct lag_kineto_coll, of kernels */
-	struct lag_vec cpu_colls; /* struct lag_kineto_coll, of CPU events */
-	struct lag_vec carriers;  /* struct lag_kineto_carrier */
-	struct lag_vec groups;    /* struct lag_kineto_group, from distributedInfo */
-	struct lag_vec devices;   /* struct lag_kineto_device */
+	struct lag_vec colls;      /* struct lag_kineto_coll, of kernels */
+	struct lag_vec cpu_colls;  /* struct lag_kineto_coll, of CPU events */
+	struct lag_vec carriers;   /* struct lag_kineto_carrier */
+	struct lag_vec groups;     /* struct lag_kineto_group, from distributedInfo */
+	struct lag_vec devices;    /* struct lag_kineto_device */
+	struct lag_vec recordings; /* struct lag_kineto_recording */
 	int64_t base_ns;
 	int64_t rank, world_size;
 	uint32_t host;
@@ -133,6 +139,10 @@ void lag_kineto_event_release(struct lag_kineto_event *event);
 
 /* import_kineto_emit.c: adds k->event's records to the part. */
 enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+
+/* import_kineto_sync.c: waits; after all events, the recordings that they wait for. */
+enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
 
 /* import_kineto_head.c: reads the value of top-level member `key`. */
 enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size_t n,

@@ -327,6 +327,8 @@ static void synchronisation_becomes_edges(void **state)
 		"Sync\",\"pid\":0,\"tid\":-1,"
 		"\"ts\":1,\"dur\":2,\"args\":{\"cuda_sync_kind\":\"Context Sync\",\"stream\":-1,"
 		"\"correlation\":7}},"
+		"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaEventRecord\",\"pid\":9,"
+		"\"tid\":11,\"ts\":0.5,\"dur\":0.25,\"args\":{\"correlation\":1385}},"
 		"{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"New Kind\",\"ts\":1,\"dur\":1},"
 		"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#3\",\"pid\":1,"
 		"\"tid\":2,\"ts\":1,\"dur\":9},"
@@ -335,13 +337,18 @@ static void synchronisation_becomes_edges(void **state)
 		"{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"Activity Buffer Flush\",\"pid\":-1,"
 		"\"tid\":0,\"ts\":1,\"dur\":1}]}");
 	assert_int_equal(r.status, LAG_OK);
-	assert_int_equal(LAG_PART_COUNT(&r.part, sync), 2);
+	assert_int_equal(LAG_PART_COUNT(&r.part, sync), 3);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).kind, LAG_SYNC_STREAM_WAIT);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).stream, 24);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).record_correlation, 1385);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).event_id, 19);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 1).kind, LAG_SYNC_CONTEXT);
 	assert_int_equal(LAG_PART_AT(&r.part, sync, 1).stream, LAG_NONE);
+	/* The recording that the first one waits for. */
+	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).kind, LAG_SYNC_EVENT_RECORD);
+	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).stream, 20);
+	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).correlation, 1385);
+	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).start_ns, 500);
 	assert_int_equal(r.part.n_unknown, 1);
 	assert_int_equal(LAG_PART_AT(&r.part, range, 0).kind, LAG_RANGE_PUSH);
 	assert_string_equal(name_of(&r, LAG_PART_AT(&r.part, range, 0).name), "ProfilerStep#3");
