@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL as seen by the other doors: the writer, and the annotations NCCL itself makes. */
+#ifndef TRACER_NCCL_H
+#define TRACER_NCCL_H
+
+#include "schema/trace/trace_writer.h"
+
+/* Version and number of copies, once known. Writer thread. */
+void lag_nccl_describe(struct lag_trace_producer *prod);
+
+/* An annotation of NCCL's own domain begins or ends on this thread. Calls that were interposed only give
+ * NCCL's hash of the communicator to what is already recorded; others become operations here.
+ * comm_hash 0 = unknown. bytes and peer: LAG_NONE = not told. */
+void lag_nccl_annotated(const char *name, size_t n, uint64_t comm_hash, int64_t bytes,
+			int64_t peer);
+void lag_nccl_annotation_ends(void);
+
+#endif

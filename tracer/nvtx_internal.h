@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the tracer's NVTX part. */
+#ifndef TRACER_NVTX_INTERNAL_H
+#define TRACER_NVTX_INTERNAL_H
+
+#define NVTX_NO_IMPL
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wchar.h>
+
+#define LAG_NVTX_TEXT_MAX 2048 /* of a wide string after conversion */
+
+struct lag_nvtx_text {
+	const char *text;
+	size_t n;
+	char room[LAG_NVTX_TEXT_MAX]; /* for conversions */
+};
+
+/* What our handles point to; lives as long as the process. */
+struct lag_nvtx_name {
+	uint32_t n;
+	bool nccl; /* a domain: NCCL's own */
+	char text[];
+};
+
+/* NULL when the arena is full; the annotation then has no name. */
+struct lag_nvtx_name *lag_nvtx_name_new(const char *text, size_t n);
+
+/* Borrow the text of the program's string for the duration of the call. */
+void lag_nvtx_ascii(struct lag_nvtx_text *out, const char *text);
+void lag_nvtx_wide(struct lag_nvtx_text *out, const wchar_t *text);
+void lag_nvtx_message(struct lag_nvtx_text *out, const nvtxEventAttributes_t *attr);
+
+void lag_nvtx_category_name(nvtxDomainHandle_t domain, uint32_t category, const char *text,
+			    size_t n);
+const struct lag_nvtx_name *lag_nvtx_category_find(nvtxDomainHandle_t domain, uint32_t category);
+
+/* Layout of NCCL's payloads, learnt from their registration. */
+void lag_nvtx_schema_learn(const nvtxPayloadSchemaAttr_t *schema);
+/* comm_hash 0, bytes and peer LAG_NONE where the payload has none. */
+void lag_nvtx_schema_read(const nvtxPayloadData_t *data, uint64_t *comm_hash, int64_t *bytes,
+			  int64_t *peer);
+
+/* The recording functions, put into NVTX's tables (nvtx_door.c). */
+struct lag_nvtx_slot {
+	unsigned id;
+	void (*fn)(void);
+};
+
+extern const struct lag_nvtx_slot lag_nvtx_core[], lag_nvtx_core2[], lag_nvtx_payload[];
+extern const size_t lag_nvtx_n_core, lag_nvtx_n_core2, lag_nvtx_n_payload;
+
+#endif
