@@ -107,7 +107,8 @@ struct nc_step {
 	uint64_t bytes;
 	const char *mine;
 	char *into;
-	size_t data_bytes;
+	size_t data_bytes; /* real bytes at the head of each of `parts` parts */
+	size_t parts, stride;
 	bool reduce, last; /* last: the reduction is complete here */
 };
 
@@ -155,7 +156,7 @@ void nc_shm_wake(uint32_t *word);
 struct nc_chunk {
 	uint64_t bytes, limit; /* limit: bytes that may be in flight with it */
 	const char *data;
-	size_t data_bytes;
+	size_t data_bytes, parts, stride;
 };
 
 bool nc_link_send(struct ncclComm *c, enum nc_channel ch, int to, const struct nc_chunk *k,

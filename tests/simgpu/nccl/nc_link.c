@@ -58,9 +58,10 @@ bool nc_link_send(struct ncclComm *c, enum nc_channel ch, int to, const struct n
 	*t_ns += llround((double)k->bytes * c->ns_per_byte[to] * f);
 	s->ready_ns = *t_ns + llround(c->lag_ns[to] * f);
 	s->bytes = k->bytes;
-	s->data_bytes = k->data_bytes;
-	if (k->data_bytes > 0) {
-		memcpy(nc_payload(c, ch, c->rank, to, i), k->data, k->data_bytes);
+	s->data_bytes = k->data_bytes * k->parts;
+	for (size_t j = 0; j < k->parts && k->data_bytes > 0; j++) {
+		memcpy(nc_payload(c, ch, c->rank, to, i) + j * k->data_bytes,
+		       k->data + j * k->stride, k->data_bytes);
 	}
 	tx->bytes_out += k->bytes;
 	__atomic_add_fetch(&l->sent, 1, __ATOMIC_SEQ_CST);

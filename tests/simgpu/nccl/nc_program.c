@@ -61,89 +61,104 @@ struct plan {
 	struct nc_lane *lane;
 	const struct nc_op *o;
 	int n, r, prev, next;
-	size_t esize, part_data; /* part_data: real bytes of each of n parts */
+	size_t esize, share; /* share: most real bytes of each of n parts */
+	size_t part_data;    /* real bytes of a part of count elements */
 	const char *send;
 	char *recv;
 };
 
-static struct nc_step pass(const struct plan *p, int from, int to, uint64_t bytes)
+static struct nc_step pass(int from, int to, uint64_t bytes)
 {
-	struct nc_step s = { .from = from, .n_to = to >= 0, .chunks = 1, .bytes = bytes };
+	struct nc_step s = {
+		.from = from, .n_to = to >= 0, .chunks = 1, .bytes = bytes, .parts = 1
+	};
 
 	s.to[0] = to;
-	(void)p;
 	return s;
 }
 
-/* Part i of a buffer whose first bytes are split into n nearly equal parts of whole elements. */
-static size_t part_at(const struct plan *p, size_t total, int i)
+/* Where part i of n nearly equal parts of whole elements begins. */
+static size_t part_at(const struct plan *p, int i)
 {
-	return total / p->esize * (size_t)i / (size_t)p->n * p->esize;
+	return p->o->count * (size_t)i / (size_t)p->n * p->esize;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Each part is reduced around the ring, then handed around it; real data are each part's head. */
 static void all_reduce_ring(struct plan *p)
 {
-	size_t bytes = p->o->count * p->esize, limit = data_limit();
-	size_t total = bytes < limit ? bytes : limit / p->esize * p->esize;
-	unsigned chunks = chunks_for(bytes / (size_t)p->n, 2);
+	size_t part = p->o->count * p->esize / (size_t)p->n;
+	unsigned chunks = chunks_for(part, 2);
 
 	for (int k = 0; k <= 2 * p->n - 2; k++) {
 		int seg = ((p->r - k) % p->n + p->n) % p->n;
-		struct nc_step s = pass(p, k ? p->prev : -1, k < 2 * p->n - 2 ? p->next : -1,
-					bytes / (size_t)p->n);
-		size_t at = part_at(p, total, seg);
+		struct nc_step s = pass(k ? p->prev : -1, k < 2 * p->n - 2 ? p->next : -1, part);
+		size_t at = part_at(p, seg);
 		s.chunks = chunks;
 		s.mine = p->send + at;
 		s.into = p->recv + at;
-		s.data_bytes = part_at(p, total, seg + 1) - at;
+		s.data_bytes = smaller(part_at(p, seg + 1) - at, p->share);
 		s.reduce = k > 0 && k < p->n;
 		s.last = k == p->n - 1;
 		lane_add(p->lane, &s);
 	}
 }
 
+/* One chunk on its way up: from each child in turn, then to the parent, or back down at the root. */
+static void tree_up(struct plan *p, struct nc_step s, int parent, const int *child, int n_child)
+{
+	s.from = -1;
+	s.n_to = n_child == 0;
+	s.to[0] = parent;
+	s.mine = p->send;
+	if (n_child == 0) {
+		lane_add(p->lane, &s);
+		return;
+	}
+	s.reduce = true;
+	for (int i = 0; i < n_child; i++) {
+		bool end = i + 1 == n_child;
+		s.from = child[i];
+		s.last = parent < 0 && end;
+		if (end) {
+			s.n_to = parent >= 0 ? 1 : n_child;
+			s.to[0] = parent >= 0 ? parent : child[0];
+			s.to[1] = child[1];
+		}
+		lane_add(p->lane, &s);
+		s.mine = p->recv;
+	}
+}
+
 static void all_reduce_tree(struct plan *p)
 {
-	size_t bytes = p->o->count * p->esize, limit = data_limit();
-	size_t total = bytes < limit ? bytes : limit / p->esize * p->esize;
+	size_t bytes = p->o->count * p->esize;
 	unsigned chunks = chunks_for(bytes, NC_MAX_CHUNKS);
 	int parent = p->r ? (p->r - 1) / 2 : -1;
 	int child[2] = { 2 * p->r + 1, 2 * p->r + 2 };
 	int n_child = child[1] < p->n ? 2 : child[0] < p->n ? 1 : 0;
 	struct nc_lane *down = p->w->n_lanes < 2 ? lane_new(p->w) : &p->w->lanes[1];
+	bool split = p->o->count >= (size_t)p->n;
+	size_t parts = split ? (size_t)p->n : 1;
+	size_t part = p->o->count / parts * p->esize;
 
 	p->lane = &p->w->lanes[0]; /* the array may have moved */
 	for (unsigned c = 0; c < chunks; c++) {
-		size_t data = c + 1 == chunks ? total : 0;
-		struct nc_step s = pass(p, -1, parent, bytes / chunks);
-		s.data_bytes = data;
-		s.mine = p->send;
+		struct nc_step s = pass(-1, -1, bytes / chunks);
 		s.into = p->recv;
-		for (int i = 0; i < n_child; i++) {
-			s.from = child[i];
-			s.reduce = true;
-			s.last = parent < 0 && i + 1 == n_child;
-			s.n_to = 0;
-			if (i + 1 == n_child) { /* on to the parent, or from the root back down */
-				s.n_to = parent >= 0 ? 1 : n_child;
-				s.to[0] = parent >= 0 ? parent : child[0];
-				s.to[1] = child[1];
-			}
-			lane_add(p->lane, &s);
-			s.mine = p->recv;
-		}
-		if (n_child == 0) {
-			lane_add(p->lane, &s);
-		}
+		s.parts = parts;
+		s.stride = part;
+		s.data_bytes = c + 1 == chunks ? smaller(part, p->share) : 0;
+		tree_up(p, s, parent, child, n_child);
 		if (parent >= 0) {
-			struct nc_step d = { .from = parent,
-					     .n_to = n_child,
-					     .chunks = 1,
-					     .bytes = bytes / chunks,
-					     .into = p->recv,
-					     .data_bytes = data };
-			memcpy(d.to, child, sizeof child);
-			lane_add(down, &d);
+			s.from = parent;
+			s.n_to = n_child;
+			memcpy(s.to, child, sizeof child);
+			lane_add(down, &s);
 		}
 	}
 }
@@ -159,7 +174,7 @@ static void reduce_scatter(struct plan *p)
 	for (int k = 0; k < p->n; k++) {
 		int seg = ((p->r - 1 - k) % p->n + p->n) % p->n;
 		bool end = k == p->n - 1;
-		struct nc_step s = pass(p, k ? p->prev : -1, end ? -1 : p->next, part);
+		struct nc_step s = pass(k ? p->prev : -1, end ? -1 : p->next, part);
 		s.chunks = chunks_for(part, 2);
 		s.mine = p->send + (size_t)seg * part;
 		s.into = end ? p->recv : p->w->scratch;
@@ -178,7 +193,7 @@ static void all_gather(struct plan *p)
 	prep_add(p->w, (struct nc_prep){ own, p->send, p->part_data, 1.0 });
 	for (int k = 0; k < p->n; k++) {
 		int seg = ((p->r - k) % p->n + p->n) % p->n;
-		struct nc_step s = pass(p, k ? p->prev : -1, k < p->n - 1 ? p->next : -1, part);
+		struct nc_step s = pass(k ? p->prev : -1, k < p->n - 1 ? p->next : -1, part);
 		s.chunks = chunks_for(part, 2);
 		s.mine = p->send;
 		s.into = p->recv + (size_t)seg * part;
@@ -199,7 +214,7 @@ static void broadcast(struct plan *p)
 {
 	int at = ((p->r - p->o->peer) % p->n + p->n) % p->n;
 	uint64_t bytes = p->o->count * p->esize;
-	struct nc_step s = pass(p, at ? p->prev : -1, at < p->n - 1 ? p->next : -1, bytes);
+	struct nc_step s = pass(at ? p->prev : -1, at < p->n - 1 ? p->next : -1, bytes);
 
 	s.chunks = chunks_for(bytes, NC_MAX_CHUNKS);
 	s.mine = p->send;
@@ -217,7 +232,7 @@ static void reduce(struct plan *p)
 	int at = ((p->r - p->o->peer - 1) % p->n + p->n) % p->n;
 	uint64_t bytes = p->o->count * p->esize;
 	bool end = at == p->n - 1;
-	struct nc_step s = pass(p, at ? p->prev : -1, end ? -1 : p->next, bytes);
+	struct nc_step s = pass(at ? p->prev : -1, end ? -1 : p->next, bytes);
 
 	s.chunks = chunks_for(bytes, NC_MAX_CHUNKS);
 	s.mine = p->send;
@@ -248,8 +263,7 @@ static void prescale(struct plan *p)
 	if (!copy) {
 		abort();
 	}
-	size_t n = p->o->func == NC_REDUCE_SCATTER ? bytes : whole_data(p);
-	prep_add(p->w, (struct nc_prep){ copy, p->send, n, scale });
+	prep_add(p->w, (struct nc_prep){ copy, p->send, bytes, scale });
 	p->send = copy;
 }
 
@@ -265,9 +279,9 @@ static void collective(struct nc_work *w, const struct nc_op *o)
 	p.esize = nc_type_size(o->type);
 	p.send = o->send;
 	p.recv = o->recv;
-	size_t share = limit / (size_t)c->n / p.esize * p.esize;
-	share = share ? share : p.esize;
-	p.part_data = o->count * p.esize < share ? o->count * p.esize : share;
+	p.share = limit / (size_t)c->n / p.esize * p.esize;
+	p.share = p.share ? p.share : p.esize;
+	p.part_data = smaller(o->count * p.esize, p.share);
 	prescale(&p);
 	switch (o->func) {
 	case NC_ALL_REDUCE:
@@ -318,6 +332,7 @@ static void p2p(struct nc_work *w, const struct nc_op *o)
 		.mine = o->send,
 		.into = o->recv,
 		.data_bytes = bytes < limit ? bytes : limit / esize * esize,
+		.parts = 1,
 	};
 
 	s.to[0] = sends ? o->peer : -1;

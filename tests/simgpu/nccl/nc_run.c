@@ -18,18 +18,27 @@ static size_t chunk_data(const struct nc_step *s, unsigned chunk)
 	return chunk + 1 == s->chunks ? s->data_bytes : 0;
 }
 
-static void absorb(struct nc_work *w, const struct nc_step *s, const char *data, size_t bytes)
+static void absorb_part(struct nc_work *w, const struct nc_step *s, size_t at, const char *data,
+			size_t bytes)
 {
-	if (bytes == 0 || !s->into) {
-		return;
-	}
 	if (s->reduce) {
-		nc_reduce(s->into, s->mine, data, bytes, w->type, w->op);
+		nc_reduce(s->into + at, s->mine + at, data, bytes, w->type, w->op);
 	} else {
-		memcpy(s->into, data, bytes);
+		memcpy(s->into + at, data, bytes);
 	}
 	if (s->last && w->op == ncclAvg) {
-		nc_scale(s->into, s->into, bytes, w->type, 1.0 / w->comm->n);
+		nc_scale(s->into + at, s->into + at, bytes, w->type, 1.0 / w->comm->n);
+	}
+}
+
+/* What the sender sent counts, not what was expected: a wrong match shows as wrong data. */
+static void absorb(struct nc_work *w, const struct nc_step *s, const char *data, size_t have)
+{
+	for (size_t i = 0; i < s->parts && s->into; i++) {
+		size_t n = have < s->data_bytes ? have : s->data_bytes;
+		absorb_part(w, s, i * s->stride, data, n);
+		data += n;
+		have -= n;
 	}
 }
 
@@ -44,9 +53,7 @@ static bool receive(struct nc_work *w, struct nc_lane *l, const struct nc_step *
 	if (slot->ready_ns > l->t_ns) {
 		l->t_ns = slot->ready_ns;
 	}
-	/* What the sender sent counts, not what was expected: a wrong match shows as wrong data. */
-	size_t have = (size_t)slot->data_bytes;
-	absorb(w, s, data, have < s->data_bytes ? have : s->data_bytes);
+	absorb(w, s, data, (size_t)slot->data_bytes);
 	nc_link_take(w->comm, s->channel, s->from, l->t_ns);
 	return true;
 }
@@ -60,6 +67,8 @@ static bool send(struct nc_work *w, struct nc_lane *l, const struct nc_step *s, 
 		.limit = two > NC_WINDOW ? two : NC_WINDOW,
 		.data = s->from >= 0 ? s->into : s->mine,
 		.data_bytes = chunk_data(s, l->chunk),
+		.parts = s->parts,
+		.stride = s->stride,
 	};
 
 	return nc_link_send(w->comm, s->channel, to, &k, &l->t_ns);
