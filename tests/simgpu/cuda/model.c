@@ -11,6 +11,7 @@
 #include <string.h>
 
 static struct {
+	uint64_t rank;
 	double speed;              /* factor on every kernel: this GPU, and the slow-rank fault */
 	double sigma;              /* per-kernel noise */
 	double contention;         /* factor while communication overlaps */
@@ -47,6 +48,7 @@ static void slow_load(void)
 
 void sim_model_load(void)
 {
+	model.rank = (uint64_t)sim_env_rank();
 	double gpu_sigma = sim_env_double("SIMGPU_GPU_SIGMA", 0.015);
 
 	model.speed =
@@ -63,12 +65,18 @@ void sim_model_load(void)
 	slow_load();
 }
 
+/* Random numbers differ between ranks and between launches. */
+static uint64_t noise_key(const struct sim_op *op)
+{
+	return model.rank << 40 ^ op->nth;
+}
+
 int64_t sim_model_latency(const struct sim_op *op)
 {
 	if (op->kind > SIM_OP_COMM) {
 		return 0;
 	}
-	double u = sim_rand_uniform(SIM_RAND_LAUNCH, op->nth);
+	double u = sim_rand_uniform(SIM_RAND_LAUNCH, noise_key(op));
 	return model.latency_ns + (int64_t)(-model.jitter_ns * log(1.0 - u));
 }
 
@@ -79,7 +87,8 @@ int64_t sim_model_gap(void)
 
 static double kernel_factor(const struct sim_op *op)
 {
-	double f = model.speed * (1.0 + model.sigma * sim_rand_normal(SIM_RAND_KERNEL, op->nth));
+	double f =
+		model.speed * (1.0 + model.sigma * sim_rand_normal(SIM_RAND_KERNEL, noise_key(op)));
 
 	if (op->start_ns >= model.slow_from_ns && op->start_ns < model.slow_to_ns) {
 		f *= model.slow;
@@ -148,6 +157,6 @@ int64_t sim_model_copy(const struct sim_op *op)
 	} else if (op->src_device >= 0 && op->dst_device >= 0 && op->src_device != op->dst_device) {
 		gbps = model.p2p;
 	}
-	double f = 1.0 + model.sigma * sim_rand_normal(SIM_RAND_COPY, op->nth);
+	double f = 1.0 + model.sigma * sim_rand_normal(SIM_RAND_COPY, noise_key(op));
 	return model.copy_ns + llround((double)op->bytes / gbps * f);
 }

@@ -115,7 +115,8 @@ static bool lose(void)
 {
 	double p = sim_env_double("SIMGPU_DROP", 0.0);
 
-	return p > 0.0 && sim_rand_uniform(SIM_RAND_DROP, cu.n_buffers) < p;
+	return p > 0.0 &&
+	       sim_rand_uniform(SIM_RAND_DROP, (uint64_t)sim_env_rank() << 40 ^ cu.n_buffers) < p;
 }
 
 /* cu.lock held. */

@@ -67,14 +67,14 @@ struct ncclComm {
 	struct nc_member *members;
 	uint32_t **bells;
 	struct nc_tx *tx; /* [channel][peer] */
-	double *lag_ns, *ns_per_byte;
+	double *lag_ns, *ns_per_byte, link_sigma;
 	uint64_t n_children, split_generation, seq;
 	uint64_t *p2p_seq[2]; /* [send, recv][peer] */
 	struct sim_op *last;  /* operations of one communicator run in order */
 	bool tree;
 	int n_scales;
-	double *scales; /* of user-made reductions, from ncclNumOps on */
-	int blocking;
+	double *scales;     /* of user-made reductions, from ncclNumOps on */
+	ncclResult_t state; /* ncclInProgress while a non-blocking join is under way */
 };
 
 enum nc_channel {
@@ -149,6 +149,9 @@ char *nc_payload(struct ncclComm *c, enum nc_channel ch, int from, int to, unsig
 void nc_comm_unref(struct ncclComm *c);
 struct ncclComm *nc_comm_attach(const char *name, uint64_t hash, int n, int rank);
 ncclResult_t nc_comm_wait_joined(struct ncclComm *c);
+/* The same on a thread of its own; c->state tells when it is done. */
+ncclResult_t nc_comm_join_async(struct ncclComm *c);
+ncclResult_t nc_comm_state(const struct ncclComm *c);
 void nc_shm_wait(uint32_t *word, uint32_t seen);
 void nc_shm_wake(uint32_t *word);
 
@@ -203,6 +206,7 @@ double nc_fault_link_factor(int from_world, int to_world);
 void nc_nvtx_push(const struct nc_op *op);
 void nc_nvtx_push_plain(const char *name);
 void nc_nvtx_pop(void);
+void nc_nvtx_pop_comm(const struct ncclComm *c); /* NULL: none was made */
 
 /* nccl.h declares these two without a parameter list. */
 ncclResult_t pncclGroupStart(void);

@@ -6,7 +6,8 @@
 
 static ncclResult_t check(const struct nc_op *o)
 {
-	if (!o->comm) {
+	/* A communicator that is still being made cannot be used. */
+	if (!o->comm || nc_comm_state(o->comm) != ncclSuccess) {
 		return ncclInvalidArgument;
 	}
 	if ((unsigned)o->type >= ncclNumTypes ||
@@ -148,6 +149,10 @@ static ncclResult_t compound(struct nc_op *o, cudaStream_t stream, bool scatter,
 	ncclResult_t r = check(o);
 	struct ncclComm *c = o->comm;
 	int root = o->peer;
+
+	if (r == ncclSuccess) {
+		o->bytes = o->count * nc_type_size(o->type);
+	}
 
 	nc_nvtx_push(o);
 	if (r != ncclSuccess || o->count == 0) {

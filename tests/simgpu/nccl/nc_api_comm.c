@@ -43,7 +43,8 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *id)
 	return ncclSuccess;
 }
 
-static ncclResult_t join(ncclComm_t *out, const char *name, uint64_t hash, int n, int rank)
+static ncclResult_t join(ncclComm_t *out, const char *name, uint64_t hash, int n, int rank,
+			 const ncclConfig_t *config)
 {
 	sim_init();
 	struct ncclComm *c = nc_comm_attach(name, hash, n, rank);
@@ -51,7 +52,15 @@ static ncclResult_t join(ncclComm_t *out, const char *name, uint64_t hash, int n
 		return ncclSystemError;
 	}
 	*out = c;
+	if (config && config->blocking == 0) {
+		return nc_comm_join_async(c);
+	}
 	return nc_in_group() ? nc_group_join_later(c) : nc_comm_wait_joined(c);
+}
+
+static const struct ncclComm *made(ncclResult_t r, const ncclComm_t *comm)
+{
+	return r == ncclSuccess || r == ncclInProgress ? *comm : NULL;
 }
 
 static ncclResult_t init(ncclComm_t *comm, int n, const ncclUniqueId *id, int rank,
@@ -63,11 +72,7 @@ static ncclResult_t init(ncclComm_t *comm, int n, const ncclUniqueId *id, int ra
 		return ncclInvalidArgument;
 	}
 	snprintf(name, sizeof name, "%.64s", id->internal);
-	ncclResult_t r = join(comm, name, hash_bytes(id, sizeof *id, 0), n, rank);
-	if (r == ncclSuccess && config && config->blocking == 0) {
-		(*comm)->blocking = 0;
-	}
-	return r;
+	return join(comm, name, hash_bytes(id, sizeof *id, 0), n, rank, config);
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, int rank,
@@ -75,7 +80,7 @@ ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, i
 {
 	nc_nvtx_push_plain("ncclCommInitRankConfig");
 	ncclResult_t r = init(comm, n, &id, rank, config);
-	nc_nvtx_pop();
+	nc_nvtx_pop_comm(made(r, comm));
 	return r;
 }
 
@@ -83,7 +88,7 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int ran
 {
 	nc_nvtx_push_plain("ncclCommInitRank");
 	ncclResult_t r = init(comm, n, &id, rank, NULL);
-	nc_nvtx_pop();
+	nc_nvtx_pop_comm(made(r, comm));
 	return r;
 }
 
@@ -95,7 +100,7 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t *comm, int n, int rank, int n_
 	}
 	nc_nvtx_push_plain("ncclCommInitRankScalable");
 	ncclResult_t r = init(comm, n, &ids[0], rank, config);
-	nc_nvtx_pop();
+	nc_nvtx_pop_comm(made(r, comm));
 	return r;
 }
 
@@ -145,7 +150,8 @@ static void split_wait(struct ncclComm *c, uint64_t g)
 	}
 }
 
-static ncclResult_t split(struct ncclComm *c, int color, int key, ncclComm_t *out)
+static ncclResult_t split(struct ncclComm *c, int color, int key, ncclComm_t *out,
+			  const ncclConfig_t *config)
 {
 	uint64_t g = split_publish(c, color, key), child = c->n_children++;
 	char name[96];
@@ -169,23 +175,23 @@ static ncclResult_t split(struct ncclComm *c, int color, int key, ncclComm_t *ou
 	uint64_t hash = hash_bytes(parts, sizeof parts, c->hash);
 	snprintf(name, sizeof name, "/simgpu.%.24s.s%016" PRIx64,
 		 sim_env_text("SIMGPU_RUN") ? sim_env_text("SIMGPU_RUN") : "solo", hash);
-	return join(out, name, hash, n, rank);
+	return join(out, name, hash, n, rank, config);
 }
 
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
 			    ncclConfig_t *config)
 {
-	(void)config;
 	if (!comm || !out || color < NCCL_SPLIT_NOCOLOR) {
 		return ncclInvalidArgument;
 	}
 	nc_nvtx_push_plain("ncclCommSplit");
-	ncclResult_t r = split(comm, color, key, out);
-	nc_nvtx_pop();
+	ncclResult_t r = split(comm, color, key, out, config);
+	nc_nvtx_pop_comm(made(r, out));
 	return r;
 }
 
-static ncclResult_t shrink(struct ncclComm *c, const int *without, int n_without, ncclComm_t *out)
+static ncclResult_t shrink(struct ncclComm *c, const int *without, int n_without, ncclComm_t *out,
+			   const ncclConfig_t *config)
 {
 	char name[96];
 	int rank = c->rank;
@@ -200,20 +206,19 @@ static ncclResult_t shrink(struct ncclComm *c, const int *without, int n_without
 		hash_bytes(without, (size_t)n_without * sizeof *without, c->hash ^ ++c->n_children);
 	snprintf(name, sizeof name, "/simgpu.%.24s.k%016" PRIx64,
 		 sim_env_text("SIMGPU_RUN") ? sim_env_text("SIMGPU_RUN") : "solo", hash);
-	return join(out, name, hash, c->n - n_without, rank);
+	return join(out, name, hash, c->n - n_without, rank, config);
 }
 
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *without, int n_without, ncclComm_t *out,
 			     ncclConfig_t *config, int flags)
 {
-	(void)config;
 	(void)flags;
 	if (!comm || !out || !without || n_without < 1 || n_without >= comm->n) {
 		return ncclInvalidArgument;
 	}
 	nc_nvtx_push_plain("ncclCommShrink");
-	ncclResult_t r = shrink(comm, without, n_without, out);
-	nc_nvtx_pop();
+	ncclResult_t r = shrink(comm, without, n_without, out, config);
+	nc_nvtx_pop_comm(made(r, out));
 	return r;
 }
 

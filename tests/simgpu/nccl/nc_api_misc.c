@@ -41,8 +41,10 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 	if (!comm || !error) {
 		return ncclInvalidArgument;
 	}
-	*error = __atomic_load_n(&comm->shm->aborted, __ATOMIC_RELAXED) ? ncclRemoteError
-									: ncclSuccess;
+	*error = nc_comm_state(comm);
+	if (__atomic_load_n(&comm->shm->aborted, __ATOMIC_RELAXED)) {
+		*error = ncclRemoteError;
+	}
 	return ncclSuccess;
 }
 

@@ -137,8 +137,8 @@ struct ncclComm *nc_comm_attach(const char *name, uint64_t hash, int n, int rank
 	c->n = n;
 	c->rank = rank;
 	c->hash = hash;
-	c->blocking = 1;
 	c->device = sim_device_current();
+	c->link_sigma = sim_env_double("SIMGPU_LINK_SIGMA", 0.05);
 	c->tree = algo && strcmp(algo, "tree") == 0;
 	snprintf(c->name, sizeof c->name, "%s", name);
 	if (!map_shared(c) || !arrays_new(c)) {
@@ -211,4 +211,33 @@ ncclResult_t nc_comm_wait_joined(struct ncclComm *c)
 		shm_unlink(c->name);
 	}
 	return ncclSuccess;
+}
+
+ncclResult_t nc_comm_state(const struct ncclComm *c)
+{
+	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+}
+
+static void *join_main(void *arg)
+{
+	struct ncclComm *c = arg;
+	ncclResult_t r = nc_comm_wait_joined(c);
+
+	__atomic_store_n(&c->state, r, __ATOMIC_RELEASE);
+	nc_comm_unref(c);
+	return NULL;
+}
+
+ncclResult_t nc_comm_join_async(struct ncclComm *c)
+{
+	pthread_t t;
+
+	c->state = ncclInProgress;
+	__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+	if (pthread_create(&t, NULL, join_main, c) != 0) {
+		nc_comm_unref(c);
+		return ncclSystemError;
+	}
+	pthread_detach(t);
+	return ncclInProgress;
 }

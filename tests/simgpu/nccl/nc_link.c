@@ -16,7 +16,7 @@ static struct nc_tx *tx_of(struct ncclComm *c, enum nc_channel ch, int to)
 
 static double noise(const struct ncclComm *c, int to, uint64_t nth)
 {
-	double sigma = sim_env_double("SIMGPU_LINK_SIGMA", 0.05);
+	double sigma = c->link_sigma;
 	uint64_t key = c->hash ^ ((uint64_t)c->rank << 40) ^ ((uint64_t)to << 20) ^ nth;
 
 	return sigma > 0.0 ? 1.0 + sigma * fabs(sim_rand_normal(SIM_RAND_LINK, key)) : 1.0;
