@@ -15,7 +15,9 @@ struct lag_context {
 	struct lag_waits waits;
 	struct lag_pipeline pipeline;
 	struct lag_ledger ledger;
-	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger;
+	struct lag_peers peers;
+	struct lag_replay *replay;
+	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers;
 };
 
 enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_opts *opts,
@@ -49,6 +51,9 @@ void lag_context_free(struct lag_context *ctx)
 {
 	if (!ctx)
 		return;
+	lag_replay_free(ctx->replay);
+	if (ctx->has_peers)
+		lag_peers_release(&ctx->peers);
 	if (ctx->has_ledger)
 		lag_ledger_release(&ctx->ledger);
 	if (ctx->has_pipeline)
@@ -118,4 +123,26 @@ const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_
 	if (!ctx->has_ledger)
 		ctx->has_ledger = !lag_failed(lag_ledger_compute(ctx, &ctx->ledger, err));
 	return ctx->has_ledger ? &ctx->ledger : NULL;
+}
+
+const struct lag_peers *lag_context_peers(struct lag_context *ctx, struct lag_err *err)
+{
+	const struct lag_steps *steps = lag_context_steps(ctx, err);
+	const struct lag_roles *roles = lag_context_roles(ctx, err);
+
+	if (!ctx->has_peers && steps && roles)
+		ctx->has_peers =
+			!lag_failed(lag_peers_find(ctx->trace, steps, roles, &ctx->peers, err));
+	return ctx->has_peers ? &ctx->peers : NULL;
+}
+
+const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_err *err)
+{
+	const struct lag_steps *steps = lag_context_steps(ctx, err);
+	const struct lag_roles *roles = lag_context_roles(ctx, err);
+
+	if (!ctx->replay && steps && roles &&
+	    lag_failed(lag_replay_new(ctx->trace, steps, roles, &ctx->replay, err)))
+		ctx->replay = NULL;
+	return ctx->replay;
 }

@@ -7,7 +7,9 @@
 #include <stdbool.h>
 
 #include "viz/model/ledger.h"
+#include "viz/model/peers.h"
 #include "viz/model/pipeline.h"
+#include "viz/model/replay.h"
 #include "viz/model/roles.h"
 #include "viz/model/steps.h"
 #include "viz/model/trace.h"
@@ -42,5 +44,7 @@ const struct lag_steps *lag_context_steps(struct lag_context *ctx, struct lag_er
 const struct lag_waits *lag_context_waits(struct lag_context *ctx, struct lag_err *err);
 const struct lag_pipeline *lag_context_pipeline(struct lag_context *ctx, struct lag_err *err);
 const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_err *err);
+const struct lag_peers *lag_context_peers(struct lag_context *ctx, struct lag_err *err);
+const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_err *err);
 
 #endif

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Durations by rung and the replay of one group's blocks in their executed order. */
+#include "viz/analysis/bubble_ladder.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "viz/model/interval.h"
+
+/* Transfer of one message between two ranks. */
+struct transfer {
+	int32_t src, dst;
+	int64_t ns;
+};
+
+struct lag_ladder {
+	const struct lag_trace *trace;
+	const struct lag_pipeline *pipe;
+	const struct lag_peers *peers;
+	int64_t *work_ns;   /* by block: compute, copies and other groups' communication in it */
+	int64_t *launch_ns; /* by block: earliest start by its first launch, LAG_NONE unknown */
+	int32_t n_stages, n_chunks;
+	/* [(kind * n_stages + stage) * n_chunks + chunk], and by rank: usual work. */
+	double *stage_usual, *rank_usual;
+	double balanced[2];
+	struct transfer *transfers; /* by (src, dst): medians */
+	size_t n_transfers;
+	struct lag_vec values; /* double: scratch */
+	int64_t *end_ns;       /* by block: scratch of the replay */
+	int32_t *slot;         /* (kind, part, microbatch) -> block, of the group being replayed */
+	size_t n_slots;
+};
+
+static size_t part_of(const struct lag_ladder *l, uint8_t kind, int32_t stage, int32_t chunk)
+{
+	return ((size_t)(kind != LAG_BLOCK_FORWARD) * (size_t)l->n_stages + (size_t)stage) *
+		       (size_t)l->n_chunks +
+	       (size_t)chunk;
+}
+
+static bool is_pipeline_traffic(const struct lag_trace *trace, const struct lag_roles *roles,
+				const struct lag_gpu_event *g)
+{
+	const struct lag_launch *launch;
+
+	if (g->launch < 0)
+		return false;
+	launch = &trace->launches[g->launch];
+	if (roles->comm_role[launch->comm] == LAG_ROLE_PIPELINE)
+		return true;
+	for (uint32_t k = 0; k < launch->n_ops; k++) {
+		const struct lag_op *op = &trace->ops[launch->first_op + k];
+
+		if (op->func != LAG_FUNC_SEND && op->func != LAG_FUNC_RECV)
+			return false;
+	}
+	return roles->ranks[launch->r].pipeline >= 0 && launch->n_ops > 0;
+}
+
+/* Work of each block: what is busy inside it, the pipeline's own traffic left out. */
+static enum lag_status measure_rank(struct lag_ladder *l, const struct lag_roles *roles, size_t r)
+{
+	const struct lag_rank *rank = &l->trace->ranks[r];
+	struct lag_intervals busy = { 0 };
+	enum lag_status status = LAG_OK;
+	size_t b = l->pipe->first_block[r];
+
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end && !lag_failed(status); i++) {
+		const struct lag_gpu_event *g = &l->trace->gpu[i];
+
+		while (b < l->pipe->first_block[r + 1] && l->pipe->blocks[b].start_ns < g->start_ns)
+			b++;
+		if (b < l->pipe->first_block[r + 1] && l->pipe->blocks[b].start_ns == g->start_ns &&
+		    g->class == LAG_CLASS_COMPUTE && g->launch_start_ns != LAG_NONE) {
+			int64_t latency = g->start_ns - g->launch_start_ns;
+
+			l->launch_ns[b] = g->launch_start_ns;
+			l->launch_ns[b] += latency < 0 ? 0 : latency < 10000 ? latency : 10000;
+		}
+		if (g->end_ns == LAG_NONE ||
+		    (g->class == LAG_CLASS_COMM && is_pipeline_traffic(l->trace, roles, g)))
+			continue;
+		status = lag_intervals_add(&busy, g->start_ns, g->end_ns);
+	}
+	lag_intervals_normalize(&busy);
+	for (size_t i = l->pipe->first_block[r]; i < l->pipe->first_block[r + 1]; i++)
+		l->work_ns[i] = lag_intervals_length_in(&busy, l->pipe->blocks[i].start_ns,
+							l->pipe->blocks[i].end_ns);
+	lag_intervals_release(&busy);
+	return status;
+}
+
+static double median_of(struct lag_ladder *l)
+{
+	return lag_median(l->values.items, l->values.n);
+}
+
+static bool is_sound(const struct lag_ladder *l, int32_t r)
+{
+	return l->peers->ranks[r].state != LAG_PEER_SLOW &&
+	       l->peers->ranks[r].state != LAG_PEER_MORE;
+}
+
+/* Adds the work of rank r's blocks of one kind and chunk to the scratch values. */
+static enum lag_status take_rank(struct lag_ladder *l, int32_t r, uint8_t kind, int32_t chunk)
+{
+	for (size_t i = l->pipe->first_block[r]; i < l->pipe->first_block[r + 1]; i++) {
+		const struct lag_block *b = &l->pipe->blocks[i];
+		double *value;
+
+		if ((b->kind != LAG_BLOCK_FORWARD) != (kind != LAG_BLOCK_FORWARD) ||
+		    b->chunk != chunk)
+			continue;
+		value = lag_vec_push(&l->values);
+		if (!value)
+			return LAG_ERR_SYSTEM;
+		*value = (double)l->work_ns[i];
+	}
+	return LAG_OK;
+}
+
+/* Usual work of a stage's part: of its sound ranks in all groups, of all when none is sound. */
+static enum lag_status stage_usual(struct lag_ladder *l, uint8_t kind, int32_t stage, int32_t chunk)
+{
+	enum lag_status status = LAG_OK;
+
+	l->values.n = 0;
+	for (int any = 0; any < 2 && l->values.n == 0; any++) {
+		for (size_t g = 0; g < l->pipe->n_groups && !lag_failed(status); g++) {
+			const struct lag_pipe_group *group = &l->pipe->groups[g];
+			int32_t r = stage < group->n_stages ? group->rank_of_stage[stage] : -1;
+
+			if (r >= 0 && (any || is_sound(l, r)))
+				status = take_rank(l, r, kind, chunk);
+		}
+	}
+	l->stage_usual[part_of(l, kind, stage, chunk)] = median_of(l);
+	return status;
+}
+
+static enum lag_status find_usual(struct lag_ladder *l)
+{
+	size_t parts = 2 * (size_t)l->n_stages * (size_t)l->n_chunks;
+	enum lag_status status = LAG_OK;
+
+	for (uint8_t kind = 0; kind < 2; kind++) {
+		double sum = 0;
+		int32_t n = 0;
+
+		for (int32_t s = 0; s < l->n_stages; s++) {
+			for (int32_t c = 0; c < l->n_chunks && !lag_failed(status); c++) {
+				double usual;
+
+				status = stage_usual(l, kind, s, c);
+				usual = l->stage_usual[part_of(l, kind, s, c)];
+				if (!isnan(usual)) {
+					sum += usual;
+					n++;
+				}
+			}
+		}
+		l->balanced[kind] = n ? sum / n : 0;
+	}
+	for (size_t g = 0; g < l->pipe->n_groups; g++) {
+		const struct lag_pipe_group *group = &l->pipe->groups[g];
+
+		for (int32_t s = 0; s < group->n_stages && !lag_failed(status); s++) {
+			int32_t r = group->rank_of_stage[s];
+
+			for (int32_t k = 0; r >= 0 && k < 2 * l->n_chunks && !lag_failed(status);
+			     k++) {
+				uint8_t kind = (uint8_t)(k / l->n_chunks);
+				int32_t chunk = k % l->n_chunks;
+
+				l->values.n = 0;
+				status = take_rank(l, r, kind, chunk);
+				l->rank_usual[(size_t)r * parts + part_of(l, kind, s, chunk)] =
+					median_of(l);
+			}
+		}
+	}
+	return status;
+}
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct transfer *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	if (x->dst != y->dst)
+		return x->dst < y->dst ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static const struct lag_launch *launch_of(const struct lag_trace *trace, uint32_t op)
+{
+	int32_t launch = trace->ops[op].launch;
+
+	return launch < 0 ? NULL : &trace->launches[launch];
+}
+
+/* From the moment both sides had begun to the end of the receive. */
+static enum lag_status find_transfers(struct lag_ladder *l)
+{
+	const struct lag_trace *trace = l->trace;
+	struct lag_vec all = LAG_VEC_INIT(struct transfer);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < trace->n_instances; i++) {
+		const struct lag_instance *in = &trace->instances[i];
+		const struct lag_launch *send = NULL, *recv = NULL;
+		struct transfer *t;
+		int64_t from;
+
+		if (in->src < 0 || in->dst < 0)
+			continue;
+		for (uint32_t k = 0; k < in->n; k++) {
+			uint32_t op = trace->instance_ops[in->first + k];
+
+			if (trace->ops[op].func == LAG_FUNC_SEND)
+				send = launch_of(trace, op);
+			else
+				recv = launch_of(trace, op);
+		}
+		if (!send || !recv || send->start_ns == LAG_NONE || recv->start_ns == LAG_NONE ||
+		    recv->end_ns == LAG_NONE)
+			continue;
+		from = send->start_ns > recv->start_ns ? send->start_ns : recv->start_ns;
+		t = lag_vec_push(&all);
+		if (!t) {
+			lag_vec_release(&all);
+			return LAG_ERR_SYSTEM;
+		}
+		*t = (struct transfer){ in->src, in->dst,
+					recv->end_ns > from ? recv->end_ns - from : 0 };
+	}
+	if (all.n)
+		qsort(all.items, all.n, sizeof(struct transfer), by_pair);
+	l->transfers = all.items;
+	for (size_t i = 0; i < all.n;) {
+		size_t end = i;
+
+		while (end < all.n && l->transfers[end].src == l->transfers[i].src &&
+		       l->transfers[end].dst == l->transfers[i].dst)
+			end++;
+		l->transfers[kept++] = l->transfers[i + (end - i) / 2];
+		i = end;
+	}
+	l->n_transfers = kept;
+	return LAG_OK;
+}
+
+static int64_t transfer_between(const struct lag_ladder *l, int32_t src, int32_t dst)
+{
+	size_t lo = 0, hi = l->n_transfers;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		const struct transfer *t = &l->transfers[mid];
+
+		if (t->src < src || (t->src == src && t->dst < dst))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < l->n_transfers && l->transfers[lo].src == src && l->transfers[lo].dst == dst)
+		return l->transfers[lo].ns;
+	return 0;
+}
+
+static enum lag_status allocate(struct lag_ladder *l)
+{
+	size_t parts;
+
+	l->n_stages = l->n_chunks = 1;
+	for (size_t g = 0; g < l->pipe->n_groups; g++) {
+		if (l->pipe->groups[g].n_stages > l->n_stages)
+			l->n_stages = l->pipe->groups[g].n_stages;
+	}
+	for (size_t i = 0; i < l->pipe->n_blocks; i++) {
+		const struct lag_block *b = &l->pipe->blocks[i];
+
+		/* More chunks than blocks cannot be: a hostile annotation must not size an array. */
+		if (b->chunk >= l->n_chunks && (size_t)b->chunk < l->pipe->n_blocks)
+			l->n_chunks = b->chunk + 1;
+	}
+	parts = 2 * (size_t)l->n_stages * (size_t)l->n_chunks;
+	l->work_ns = lag_calloc(l->pipe->n_blocks, sizeof(*l->work_ns));
+	l->launch_ns = lag_calloc(l->pipe->n_blocks, sizeof(*l->launch_ns));
+	l->end_ns = lag_calloc(l->pipe->n_blocks, sizeof(*l->end_ns));
+	l->stage_usual = lag_calloc(parts, sizeof(*l->stage_usual));
+	l->rank_usual = lag_calloc(parts * l->trace->n_ranks, sizeof(*l->rank_usual));
+	l->values = (struct lag_vec)LAG_VEC_INIT(double);
+	if (!l->work_ns || !l->launch_ns || !l->end_ns || !l->stage_usual || !l->rank_usual)
+		return LAG_ERR_SYSTEM;
+	for (size_t i = 0; i < l->pipe->n_blocks; i++)
+		l->launch_ns[i] = LAG_NONE;
+	return LAG_OK;
+}
+
+enum lag_status lag_ladder_new(struct lag_context *ctx, struct lag_ladder **out,
+			       struct lag_err *err)
+{
+	const struct lag_roles *roles = lag_context_roles(ctx, err);
+	struct lag_ladder *l = lag_calloc(1, sizeof(*l));
+	enum lag_status status;
+
+	*out = l;
+	if (!l)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for bubbles");
+	l->trace = lag_context_trace(ctx);
+	l->pipe = lag_context_pipeline(ctx, err);
+	l->peers = lag_context_peers(ctx, err);
+	if (!roles || !l->pipe || !l->peers)
+		return err->status;
+	status = allocate(l);
+	for (size_t r = 0; r < l->trace->n_ranks && !lag_failed(status); r++)
+		status = measure_rank(l, roles, r);
+	if (!lag_failed(status))
+		status = find_usual(l);
+	if (!lag_failed(status))
+		status = find_transfers(l);
+	return lag_failed(status) ? lag_err_set(err, status, "no memory for bubbles") : LAG_OK;
+}
+
+void lag_ladder_free(struct lag_ladder *ladder)
+{
+	if (!ladder)
+		return;
+	free(ladder->work_ns);
+	free(ladder->launch_ns);
+	free(ladder->end_ns);
+	free(ladder->stage_usual);
+	free(ladder->rank_usual);
+	free(ladder->transfers);
+	free(ladder->slot);
+	lag_vec_release(&ladder->values);
+	free(ladder);
+}
+
+/* One group and step under replay. */
+struct climb {
+	struct lag_ladder *l;
+	const struct lag_pipe_group *group;
+	struct lag_pipe_window window;
+	size_t *from, *to; /* by stage: its blocks */
+	enum lag_rung rung;
+};
+
+static double usual_or(double usual, double other)
+{
+	return isnan(usual) ? other : usual;
+}
+
+/* What a block counts as work at a rung. */
+static int64_t work_at(const struct climb *c, int32_t stage, size_t block)
+{
+	const struct lag_ladder *l = c->l;
+	const struct lag_block *b = &l->pipe->blocks[block];
+	size_t parts = 2 * (size_t)l->n_stages * (size_t)l->n_chunks;
+	size_t part = part_of(l, b->kind, stage, b->chunk);
+	double actual = (double)l->work_ns[block];
+
+	switch (c->rung) {
+	case LAG_RUNG_IDEAL:
+		return llround(l->balanced[b->kind != LAG_BLOCK_FORWARD]);
+	case LAG_RUNG_IMBALANCE:
+		return llround(usual_or(l->stage_usual[part], actual));
+	case LAG_RUNG_SLOW:
+		return llround(usual_or(l->rank_usual[(size_t)b->r * parts + part], actual));
+	default:
+		return l->work_ns[block];
+	}
+}
+
+static size_t slot_of(const struct climb *c, uint8_t kind, int32_t part, int32_t microbatch)
+{
+	int32_t n_parts = c->group->n_stages * c->group->n_chunks;
+
+	return ((size_t)(kind != LAG_BLOCK_FORWARD) * (size_t)n_parts + (size_t)part) *
+		       (size_t)c->group->n_microbatches +
+	       (size_t)microbatch;
+}
+
+/* The block whose output a block needs; -1 none. */
+static int32_t input_of(const struct climb *c, int32_t stage, const struct lag_block *b)
+{
+	int32_t n_parts = c->group->n_stages * c->group->n_chunks;
+	int32_t part = b->chunk * c->group->n_stages + stage;
+
+	if (b->kind == LAG_BLOCK_FORWARD)
+		return part == 0
+			       ? -1
+			       : c->l->slot[slot_of(c, LAG_BLOCK_FORWARD, part - 1, b->microbatch)];
+	if (part == n_parts - 1)
+		return c->l->slot[slot_of(c, LAG_BLOCK_FORWARD, part, b->microbatch)];
+	return c->l->slot[slot_of(c, LAG_BLOCK_BACKWARD, part + 1, b->microbatch)];
+}
+
+/* Replays the group at c->rung; false when its blocks wait for each other in a circle. */
+static bool replay(struct climb *c, int64_t *window_ns)
+{
+	struct lag_ladder *l = c->l;
+	size_t left = 0;
+	bool moved = true;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (int32_t s = 0; s < c->group->n_stages; s++) {
+		for (size_t i = c->from[s]; i < c->to[s]; i++, left++)
+			l->end_ns[i] = LAG_NONE;
+	}
+	while (left > 0 && moved) {
+		moved = false;
+		for (int32_t s = 0; s < c->group->n_stages; s++) {
+			size_t i = c->from[s];
+
+			while (i < c->to[s] && l->end_ns[i] != LAG_NONE)
+				i++;
+			for (; i < c->to[s]; i++, left--) {
+				const struct lag_block *b = &l->pipe->blocks[i];
+				int32_t input = input_of(c, s, b);
+				int64_t at = i > c->from[s] ? l->end_ns[i - 1] : 0;
+
+				if (input >= 0 && l->end_ns[input] == LAG_NONE)
+					break;
+				if (input >= 0) {
+					int64_t ready = l->end_ns[input];
+
+					if (c->rung >= LAG_RUNG_SEND_RECV)
+						ready += transfer_between(
+							l, (int32_t)l->pipe->blocks[input].r,
+							(int32_t)b->r);
+					at = ready > at ? ready : at;
+				}
+				if (c->rung >= LAG_RUNG_HOST && l->launch_ns[i] != LAG_NONE &&
+				    l->launch_ns[i] - c->window.start_ns > at)
+					at = l->launch_ns[i] - c->window.start_ns;
+				l->end_ns[i] =
+					at + (c->rung >= LAG_RUNG_HOST ? b->end_ns - b->start_ns
+								       : work_at(c, s, i));
+				first = at < first ? at : first;
+				last = l->end_ns[i] > last ? l->end_ns[i] : last;
+				moved = true;
+			}
+		}
+	}
+	*window_ns = last - first;
+	return left == 0;
+}
+
+/* Fills c's ranges and the slots; false when a stage has not its whole schedule in the step. */
+static bool find_blocks(struct climb *c, int32_t step)
+{
+	struct lag_ladder *l = c->l;
+	const struct lag_pipe_group *g = c->group;
+	int32_t per_stage = g->n_chunks * g->n_microbatches;
+
+	for (size_t i = 0; i < l->n_slots; i++)
+		l->slot[i] = -1;
+	for (int32_t s = 0; s < g->n_stages; s++) {
+		int32_t r = g->rank_of_stage[s];
+		size_t lo, hi;
+
+		if (r < 0)
+			return false;
+		lo = l->pipe->first_block[r];
+		hi = l->pipe->first_block[r + 1];
+		while (lo < hi) { /* steps follow each other in time */
+			size_t mid = (lo + hi) / 2;
+
+			if (l->pipe->blocks[mid].step < step)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		c->from[s] = c->to[s] = lo;
+		for (; c->to[s] < l->pipe->first_block[r + 1] &&
+		       l->pipe->blocks[c->to[s]].step == step;
+		     c->to[s]++) {
+			const struct lag_block *b = &l->pipe->blocks[c->to[s]];
+
+			if (b->microbatch < 0 || b->microbatch >= g->n_microbatches ||
+			    b->chunk < 0 || b->chunk >= g->n_chunks || b->kind == LAG_BLOCK_WEIGHT)
+				return false;
+			l->slot[slot_of(c, b->kind, b->chunk * g->n_stages + s, b->microbatch)] =
+				(int32_t)c->to[s];
+		}
+		if (c->to[s] - c->from[s] != 2 * (size_t)per_stage)
+			return false;
+	}
+	for (size_t i = 0; i < l->n_slots; i++) {
+		if (l->slot[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+static void measure(const struct climb *c, int32_t stage, struct lag_ladder_stage *out)
+{
+	const struct lag_ladder *l = c->l;
+	int64_t first = LAG_NONE, last = LAG_NONE;
+
+	out->window_ns = out->measured_ns = c->window.end_ns - c->window.start_ns;
+	for (size_t i = c->from[stage]; i < c->to[stage]; i++) {
+		const struct lag_block *b = &l->pipe->blocks[i];
+
+		out->measured_ns -= l->work_ns[i];
+		if (b->kind == LAG_BLOCK_FORWARD && first == LAG_NONE)
+			first = b->start_ns;
+		if (b->kind != LAG_BLOCK_FORWARD)
+			last = b->end_ns;
+	}
+	out->warm_up_ns = first - c->window.start_ns;
+	out->cool_down_ns = c->window.end_ns - last;
+}
+
+static enum lag_status climb(struct climb *c, struct lag_ladder_stage *out)
+{
+	for (c->rung = LAG_RUNG_IDEAL; c->rung < LAG_RUNG_LIMIT; c->rung++) {
+		int64_t window_ns;
+
+		if (!replay(c, &window_ns))
+			return LAG_END;
+		for (int32_t s = 0; s < c->group->n_stages; s++) {
+			if (c->rung == LAG_RUNG_IDEAL)
+				out[s].ideal_window_ns = window_ns;
+			out[s].bubble_ns[c->rung] = window_ns;
+			for (size_t i = c->from[s]; i < c->to[s]; i++)
+				out[s].bubble_ns[c->rung] -= work_at(c, s, i);
+		}
+	}
+	for (int32_t s = 0; s < c->group->n_stages; s++)
+		measure(c, s, &out[s]);
+	return LAG_OK;
+}
+
+enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t step,
+				 struct lag_ladder_stage *out)
+{
+	const struct lag_pipeline *p = ladder->pipe;
+	struct climb c = { .l = ladder, .group = &p->groups[group] };
+	size_t n = 2 * (size_t)c.group->n_stages * (size_t)c.group->n_chunks *
+		   (size_t)c.group->n_microbatches;
+	enum lag_status status = LAG_END;
+
+	c.window = p->windows[step * p->n_groups + group];
+	if (c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks)
+		return LAG_END;
+	if (n != ladder->n_slots) {
+		free(ladder->slot);
+		ladder->slot = lag_calloc(n, sizeof(*ladder->slot));
+		ladder->n_slots = ladder->slot ? n : 0;
+	}
+	c.from = lag_calloc((size_t)c.group->n_stages, sizeof(*c.from));
+	c.to = lag_calloc((size_t)c.group->n_stages, sizeof(*c.to));
+	if (!c.from || !c.to || !ladder->slot)
+		status = LAG_ERR_SYSTEM;
+	else if (find_blocks(&c, (int32_t)step))
+		status = climb(&c, out);
+	free(c.from);
+	free(c.to);
+	return status;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Means by kernel and rank, references that leave each rank out, ratios, states. */
+#include "viz/model/peers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "schema/base/map.h"
+#include "viz/model/interval.h"
+
+struct value {
+	double mean;
+	size_t r;
+};
+
+struct work {
+	const struct lag_trace *trace;
+	const struct lag_steps *steps;
+	const struct lag_roles *roles;
+	struct lag_peers *out;
+	double *total;                   /* [key * n_ranks + r] */
+	double *compute;                 /* by rank: compute a complete step */
+	double *stage_ratio, *job_ratio; /* [key * n_ranks + r]: mean v. others */
+	/* Scratch: n_ranks each, and 2 * n_keys pairs of ratio and weight. */
+	double *values, *stage, *job, *pairs;
+	size_t *n_stage, *n_job;
+	struct value *sorted, *of_stage;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double lag_median(double *values, size_t n)
+{
+	if (n == 0)
+		return NAN;
+	qsort(values, n, sizeof(*values), by_value);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Communication of a rank that really moves data or takes multiprocessors beside compute: all but the
+ * pipeline's own, which mostly spins on a few. */
+static enum lag_status other_communication(const struct work *w, size_t r,
+					   struct lag_intervals *set)
+{
+	const struct lag_rank *rank = &w->trace->ranks[r];
+
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		enum lag_status status;
+
+		if (g->class != LAG_CLASS_COMM || g->end_ns == LAG_NONE)
+			continue;
+		if (g->launch >= 0 &&
+		    w->roles->comm_role[w->trace->launches[g->launch].comm] == LAG_ROLE_PIPELINE)
+			continue;
+		status = lag_intervals_add(set, g->start_ns, g->end_ns);
+		if (lag_failed(status))
+			return status;
+	}
+	lag_intervals_normalize(set);
+	return LAG_OK;
+}
+
+/* Numbers the kernels: equal name, launch configuration, and being beside communication or not. */
+static enum lag_status find_keys(struct work *w)
+{
+	struct lag_map keys = { 0 };
+	enum lag_status status = LAG_OK;
+
+	for (size_t i = 0; i < w->trace->n_gpu; i++)
+		w->out->key[i] = -1;
+	for (size_t r = 0; r < w->trace->n_ranks && !lag_failed(status); r++) {
+		const struct lag_rank *rank = &w->trace->ranks[r];
+		struct lag_intervals comm = { 0 };
+
+		status = other_communication(w, r, &comm);
+		for (size_t i = rank->gpu_begin; i < rank->gpu_end && !lag_failed(status); i++) {
+			const struct lag_gpu_event *g = &w->trace->gpu[i];
+			uint64_t id, key;
+			bool beside;
+
+			if (g->class != LAG_CLASS_COMPUTE || g->end_ns == LAG_NONE ||
+			    w->steps->of_gpu[i] < 0)
+				continue;
+			beside = 2 * lag_intervals_length_in(&comm, g->start_ns, g->end_ns) >
+				 g->end_ns - g->start_ns;
+			key = lag_hash_pair(lag_hash_pair(g->full, (uint64_t)(g->config + 1)),
+					    beside);
+			if (!lag_map_find(&keys, key, &id)) {
+				id = w->out->n_keys++;
+				status = lag_map_set(&keys, key, id);
+			}
+			w->out->key[i] = (int32_t)id;
+		}
+		lag_intervals_release(&comm);
+	}
+	lag_map_release(&keys);
+	return status;
+}
+
+static void sum_up(struct work *w)
+{
+	struct lag_peers *out = w->out;
+	size_t n_complete = 0;
+
+	for (size_t s = 0; s < w->steps->n_steps; s++)
+		n_complete += w->steps->steps[s].complete;
+	for (size_t i = 0; i < w->trace->n_gpu; i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		size_t at;
+
+		if (out->key[i] < 0)
+			continue;
+		at = (size_t)out->key[i] * out->n_ranks + g->r;
+		/* mean holds the count until the end of this function. */
+		out->mean[at] += 1;
+		w->total[at] += (double)(g->end_ns - g->start_ns);
+		if (w->steps->steps[w->steps->of_gpu[i]].complete)
+			w->compute[g->r] += (double)(g->end_ns - g->start_ns);
+	}
+	for (size_t k = 0; k < out->n_keys * out->n_ranks; k++)
+		out->mean[k] = out->mean[k] > 0 ? w->total[k] / out->mean[k] : NAN;
+	for (size_t r = 0; r < out->n_ranks; r++)
+		w->compute[r] = n_complete ? w->compute[r] / (double)n_complete : 0;
+}
+
+static bool same_stage(const struct work *w, size_t a, size_t b)
+{
+	return w->roles->ranks[a].stage == w->roles->ranks[b].stage;
+}
+
+static int by_mean(const void *a, const void *b)
+{
+	return by_value(a, b);
+}
+
+/* For each of n sorted values the median of the others. */
+static void leave_one_out(const struct value *v, size_t n, double *out, size_t *count)
+{
+	for (size_t i = 0; i < n; i++) {
+		/* k-th of the others: everything from i on moves down by one. */
+		size_t lo = (n - 2) / 2, hi = (n - 1) / 2;
+
+		count[v[i].r] = n - 1;
+		out[v[i].r] = n < 2 ? NAN : (v[lo + (lo >= i)].mean + v[hi + (hi >= i)].mean) / 2;
+	}
+}
+
+/* Medians of kernel k over the other ranks: of the job, and of each rank's stage. */
+static void medians(struct work *w, size_t k)
+{
+	const double *mean = &w->out->mean[k * w->out->n_ranks];
+	size_t n = 0, kept;
+
+	for (size_t r = 0; r < w->out->n_ranks; r++) {
+		w->job[r] = w->stage[r] = NAN;
+		w->n_job[r] = w->n_stage[r] = 0;
+		if (!isnan(mean[r]))
+			w->sorted[n++] = (struct value){ mean[r], r };
+	}
+	qsort(w->sorted, n, sizeof(*w->sorted), by_mean);
+	leave_one_out(w->sorted, n, w->job, w->n_job);
+	/* Takes out one stage after the other; each keeps its order. */
+	while (n > 0) {
+		int32_t stage = w->roles->ranks[w->sorted[0].r].stage;
+		size_t n_stage = 0;
+
+		kept = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (w->roles->ranks[w->sorted[i].r].stage == stage)
+				w->of_stage[n_stage++] = w->sorted[i];
+			else
+				w->sorted[kept++] = w->sorted[i];
+		}
+		leave_one_out(w->of_stage, n_stage, w->stage, w->n_stage);
+		n = kept;
+	}
+}
+
+static int by_ratio(const void *a, const void *b)
+{
+	return by_value(a, b);
+}
+
+/* Weighted lower quartile of ratio/weight pairs: what all but a few kernels reach. A slow GPU slows
+ * them all; longer sequences only some. */
+static double low_quartile(double *pairs, size_t n)
+{
+	double sum = 0, upto = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += pairs[2 * i + 1];
+	qsort(pairs, n, 2 * sizeof(*pairs), by_ratio);
+	for (size_t i = 0; i < n; i++) {
+		upto += pairs[2 * i + 1];
+		if (upto >= sum / 4)
+			return pairs[2 * i];
+	}
+	return NAN;
+}
+
+/* References of all kernels and ranks. The whole job gives the steadier one where three others run
+ * the kernel, but only peers of the stage make it one. */
+static void refer(struct work *w)
+{
+	struct lag_peers *out = w->out;
+
+	for (size_t k = 0; k < out->n_keys; k++) {
+		medians(w, k);
+		for (size_t r = 0; r < out->n_ranks; r++) {
+			size_t at = k * out->n_ranks + r;
+
+			out->reference[at] = w->stage_ratio[at] = w->job_ratio[at] = NAN;
+			if (isnan(out->mean[at]) || w->n_stage[r] == 0)
+				continue;
+			w->stage_ratio[at] = out->mean[at] / w->stage[r];
+			if (w->n_job[r] >= 3)
+				w->job_ratio[at] = out->mean[at] / w->job[r];
+			out->reference[at] = w->n_job[r] >= 3 ? w->job[r] : w->stage[r];
+		}
+	}
+}
+
+static double low_ratio(struct work *w, const double *ratio, size_t r)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < w->out->n_keys; k++) {
+		size_t at = k * w->out->n_ranks + r;
+
+		if (isnan(ratio[at]))
+			continue;
+		w->pairs[2 * n] = ratio[at];
+		w->pairs[2 * n++ + 1] = w->total[at];
+	}
+	return low_quartile(w->pairs, n);
+}
+
+static void compare_work(struct work *w, size_t r)
+{
+	struct lag_peer *peer = &w->out->ranks[r];
+	size_t n = 0;
+
+	for (size_t o = 0; o < w->out->n_ranks; o++) {
+		if (o != r && w->compute[o] > 0 && same_stage(w, o, r))
+			w->values[n++] = w->compute[o];
+	}
+	peer->n_peers = (uint32_t)n;
+	if (n == 0) {
+		for (size_t o = 0; o < w->out->n_ranks; o++) {
+			if (o != r && w->compute[o] > 0)
+				w->values[n++] = w->compute[o];
+		}
+	}
+	peer->work_ratio = n ? w->compute[r] / lag_median(w->values, n) : NAN;
+}
+
+/* Each step's compute against what the same kernels take on the peers. */
+static void compare_steps(struct work *w)
+{
+	struct lag_peers *out = w->out;
+	size_t n = out->n_steps * out->n_ranks;
+	double *expected = w->total; /* large enough for both; not needed any more */
+
+	for (size_t i = 0; i < n; i++)
+		expected[i] = out->step_ratio[i] = 0;
+	for (size_t i = 0; i < w->trace->n_gpu; i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		size_t at;
+		double ref;
+
+		if (out->key[i] < 0)
+			continue;
+		ref = out->reference[(size_t)out->key[i] * out->n_ranks + g->r];
+		if (isnan(ref))
+			continue;
+		at = (size_t)w->steps->of_gpu[i] * out->n_ranks + g->r;
+		expected[at] += ref;
+		out->step_ratio[at] += (float)(g->end_ns - g->start_ns);
+	}
+	for (size_t i = 0; i < n; i++)
+		out->step_ratio[i] =
+			expected[i] > 0 ? (float)(out->step_ratio[i] / expected[i]) : NAN;
+}
+
+static bool is_slow(const struct lag_peer *peer)
+{
+	if (isnan(peer->ratio))
+		return false;
+	if (isnan(peer->job_ratio))
+		return peer->ratio >= LAG_SLOW_ALONE;
+	return peer->ratio >= LAG_SLOW_V_STAGE && peer->job_ratio >= LAG_SLOW_V_JOB;
+}
+
+static void judge(struct work *w, size_t r)
+{
+	struct lag_peers *out = w->out;
+	struct lag_peer *peer = &out->ranks[r];
+	double usual = peer->work_ratio, from;
+
+	if (w->compute[r] <= 0 || isnan(peer->work_ratio))
+		peer->state = LAG_PEER_ALONE;
+	else if (peer->n_peers == 0)
+		peer->state = usual >= LAG_SLOW_WORK ? LAG_PEER_UNUSUAL : LAG_PEER_ALONE;
+	else if (is_slow(peer))
+		peer->state = LAG_PEER_SLOW;
+	else if (usual >= LAG_SLOW_WORK)
+		peer->state = LAG_PEER_MORE;
+	if (peer->state == LAG_PEER_SLOW)
+		usual = isnan(peer->job_ratio) ? peer->ratio : peer->job_ratio;
+	from = peer->state == LAG_PEER_SLOW || peer->state == LAG_PEER_MORE ? 1 + (usual - 1) / 2
+									    : LAG_SLOW_STEP;
+	for (size_t s = 0; s < out->n_steps; s++) {
+		float ratio = out->step_ratio[s * out->n_ranks + r];
+
+		if (!w->steps->steps[s].complete || isnan(ratio))
+			continue;
+		peer->steps_seen++;
+		peer->steps_slow += ratio >= from;
+	}
+}
+
+static enum lag_status allocate(struct work *w)
+{
+	struct lag_peers *out = w->out;
+	size_t cells = out->n_keys * out->n_ranks, steps = out->n_steps * out->n_ranks;
+
+	out->ranks = lag_calloc(out->n_ranks, sizeof(*out->ranks));
+	out->step_ratio = lag_calloc(steps, sizeof(*out->step_ratio));
+	out->mean = lag_calloc(cells, sizeof(*out->mean));
+	out->reference = lag_calloc(cells, sizeof(*out->reference));
+	w->total = lag_calloc(cells > steps ? cells : steps, sizeof(*w->total));
+	w->compute = lag_calloc(out->n_ranks, sizeof(*w->compute));
+	w->values = lag_calloc(out->n_ranks, sizeof(*w->values));
+	w->stage = lag_calloc(out->n_ranks, sizeof(*w->stage));
+	w->job = lag_calloc(out->n_ranks, sizeof(*w->job));
+	w->pairs = lag_calloc(out->n_keys, 2 * sizeof(*w->pairs));
+	w->stage_ratio = lag_calloc(cells, sizeof(*w->stage_ratio));
+	w->job_ratio = lag_calloc(cells, sizeof(*w->job_ratio));
+	w->n_stage = lag_calloc(out->n_ranks, sizeof(*w->n_stage));
+	w->n_job = lag_calloc(out->n_ranks, sizeof(*w->n_job));
+	w->sorted = lag_calloc(out->n_ranks, sizeof(*w->sorted));
+	w->of_stage = lag_calloc(out->n_ranks, sizeof(*w->of_stage));
+	return out->ranks && out->step_ratio && out->mean && out->reference && w->total &&
+			       w->compute && w->values && w->stage && w->job && w->pairs &&
+			       w->stage_ratio && w->job_ratio && w->n_stage && w->n_job &&
+			       w->sorted && w->of_stage
+		       ? LAG_OK
+		       : LAG_ERR_SYSTEM;
+}
+
+enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_steps *steps,
+			       const struct lag_roles *roles, struct lag_peers *out,
+			       struct lag_err *err)
+{
+	struct work w = { .trace = trace, .steps = steps, .roles = roles, .out = out };
+	enum lag_status status = LAG_ERR_SYSTEM;
+
+	*out = (struct lag_peers){ .n_ranks = trace->n_ranks, .n_steps = steps->n_steps };
+	out->key = lag_calloc(trace->n_gpu, sizeof(*out->key));
+	if (out->key)
+		status = find_keys(&w);
+	if (!lag_failed(status))
+		status = allocate(&w);
+	if (!lag_failed(status)) {
+		sum_up(&w);
+		refer(&w);
+		for (size_t r = 0; r < out->n_ranks; r++) {
+			out->ranks[r].ratio = low_ratio(&w, w.stage_ratio, r);
+			out->ranks[r].job_ratio = low_ratio(&w, w.job_ratio, r);
+			compare_work(&w, r);
+		}
+		compare_steps(&w);
+		for (size_t r = 0; r < out->n_ranks; r++)
+			judge(&w, r);
+	}
+	free(w.total);
+	free(w.compute);
+	free(w.values);
+	free(w.stage);
+	free(w.job);
+	free(w.pairs);
+	free(w.stage_ratio);
+	free(w.job_ratio);
+	free(w.n_stage);
+	free(w.n_job);
+	free(w.sorted);
+	free(w.of_stage);
+	if (lag_failed(status)) {
+		lag_peers_release(out);
+		return lag_err_set(err, status, "no memory to compare %zu ranks", trace->n_ranks);
+	}
+	return LAG_OK;
+}
+
+void lag_peers_release(struct lag_peers *peers)
+{
+	free(peers->ranks);
+	free(peers->step_ratio);
+	free(peers->key);
+	free(peers->mean);
+	free(peers->reference);
+	*peers = (struct lag_peers){ 0 };
+}
+
+int64_t lag_peers_duration(const struct lag_peers *peers, const struct lag_trace *trace, size_t i)
+{
+	const struct lag_gpu_event *g = &trace->gpu[i];
+	int64_t measured = g->end_ns == LAG_NONE ? 0 : g->end_ns - g->start_ns;
+	double mean, reference;
+
+	if (peers->key[i] < 0)
+		return measured;
+	mean = peers->mean[(size_t)peers->key[i] * peers->n_ranks + g->r];
+	reference = peers->reference[(size_t)peers->key[i] * peers->n_ranks + g->r];
+	if (isnan(reference) || !(mean > 0))
+		return measured;
+	return (int64_t)llround((double)measured * reference / mean);
+}

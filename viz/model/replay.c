@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the graph and replays it: one pass over the tasks in a fixed order. */
+#include "viz/model/replay.h"
+
+#include <stdlib.h>
+
+#include "viz/model/replay_internal.h"
+
+/* Latest start over the partners on record of everything a launch executes, and whether its own end
+ * depends on them. A send that ended before its receive began ran on credits. */
+static void partners(const struct lag_trace *trace, size_t i, int64_t *arrival, bool *alone)
+{
+	const struct lag_gpu_event *g = &trace->gpu[i];
+	const struct lag_launch *launch = &trace->launches[g->launch];
+
+	*arrival = g->start_ns;
+	*alone = true;
+	for (uint32_t k = 0; k < launch->n_ops; k++) {
+		const struct lag_op *op = &trace->ops[launch->first_op + k];
+		const struct lag_instance *in;
+
+		if (op->instance < 0)
+			continue;
+		in = &trace->instances[op->instance];
+		for (uint32_t m = 0; m < in->n; m++) {
+			int32_t other = lag_replay_node_of(
+				trace, &trace->ops[trace->instance_ops[in->first + m]]);
+
+			if (other < 0 || (size_t)other == i || trace->gpu[other].end_ns == LAG_NONE)
+				continue;
+			if (op->func == LAG_FUNC_SEND && trace->gpu[other].start_ns >= g->end_ns)
+				continue;
+			*alone = false;
+			if (trace->gpu[other].start_ns > *arrival)
+				*arrival = trace->gpu[other].start_ns;
+		}
+	}
+}
+
+static void prepare_communication(struct lag_replay *rp)
+{
+	const struct lag_trace *trace = rp->trace;
+
+	for (size_t i = 0; i < trace->n_gpu; i++) {
+		const struct lag_gpu_event *g = &trace->gpu[i];
+		struct lag_replay_node *node = &rp->nodes[i];
+		int64_t arrival;
+
+		if (g->launch < 0 || g->end_ns == LAG_NONE ||
+		    trace->launches[g->launch].gpu != (int32_t)i)
+			continue;
+		node->comm = true;
+		partners(trace, i, &arrival, &node->alone);
+		if (!node->alone)
+			node->duration_ns = g->end_ns - arrival;
+	}
+}
+
+enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_steps *steps,
+			       const struct lag_roles *roles, struct lag_replay **out,
+			       struct lag_err *err)
+{
+	struct lag_replay *rp = lag_calloc(1, sizeof(*rp));
+	enum lag_status status = rp ? LAG_OK : LAG_ERR_SYSTEM;
+
+	*out = rp;
+	if (rp) {
+		rp->trace = trace;
+		rp->steps = steps;
+		rp->roles = roles;
+		rp->deps = (struct lag_vec)LAG_VEC_INIT(int32_t);
+		rp->gates = (struct lag_vec)LAG_VEC_INIT(struct lag_replay_gate);
+		rp->order = (struct lag_vec)LAG_VEC_INIT(int64_t);
+		rp->stalls = (struct lag_vec)LAG_VEC_INIT(struct lag_replay_stall);
+		rp->nodes = lag_calloc(trace->n_gpu, sizeof(*rp->nodes));
+		status = rp->nodes && trace->n_gpu < INT32_MAX ? LAG_OK : LAG_ERR_SYSTEM;
+	}
+	for (size_t r = 0; !lag_failed(status) && r < trace->n_ranks; r++)
+		status = lag_replay_connect(rp, r);
+	if (!lag_failed(status)) {
+		prepare_communication(rp);
+		status = lag_replay_sort(rp);
+	}
+	if (lag_failed(status)) {
+		lag_replay_free(rp);
+		*out = NULL;
+		return lag_err_set(err, status, "no memory to replay %zu GPU events", trace->n_gpu);
+	}
+	return LAG_OK;
+}
+
+void lag_replay_free(struct lag_replay *replay)
+{
+	if (!replay)
+		return;
+	lag_vec_release(&replay->deps);
+	lag_vec_release(&replay->gates);
+	lag_vec_release(&replay->order);
+	lag_vec_release(&replay->stalls);
+	free(replay->nodes);
+	free(replay);
+}
+
+const struct lag_replay_facts *lag_replay_facts(const struct lag_replay *replay)
+{
+	return &replay->facts;
+}
+
+/* One scenario's state. */
+struct pass {
+	const struct lag_replay *rp;
+	const struct lag_replay_change *change;
+	int64_t *end;     /* by node */
+	int64_t *arrival; /* by instance */
+	int64_t *opened;  /* by gate */
+};
+
+static bool stall_free(const struct pass *p, size_t r)
+{
+	return p->change->stall_free && p->change->stall_free[r];
+}
+
+static int64_t start_of(const struct pass *p, size_t i)
+{
+	const struct lag_replay_node *node = &p->rp->nodes[i];
+	int64_t at = LAG_NONE;
+
+	if (node->launched && !p->change->host_free) {
+		at = node->launch_ns + (node->gate >= 0 ? p->opened[node->gate] : 0);
+		if (stall_free(p, p->rp->trace->gpu[i].r))
+			at -= node->stall_ns;
+	} else if (node->launched && node->gate >= 0) {
+		/* Even a host that is never late cannot launch before what it waited for. */
+		at = p->opened[node->gate];
+	}
+	if (node->before >= 0 && p->end[node->before] > at)
+		at = p->end[node->before];
+	for (uint32_t d = 0; d < node->n_deps; d++) {
+		int64_t end = p->end[LAG_VEC_AT(&p->rp->deps, int32_t, node->first_dep + d)];
+
+		at = end > at ? end : at;
+	}
+	/* Without anything before it, it starts when it did. */
+	if (at == LAG_NONE)
+		return p->rp->trace->gpu[i].start_ns;
+	return at + node->delay_ns;
+}
+
+static void start(struct pass *p, size_t i)
+{
+	const struct lag_trace *trace = p->rp->trace;
+	const struct lag_replay_node *node = &p->rp->nodes[i];
+	int64_t at = start_of(p, i);
+
+	if (!node->comm) {
+		p->end[i] = at + (p->change->duration_ns ? p->change->duration_ns[i]
+							 : node->duration_ns);
+		return;
+	}
+	p->end[i] = at;
+	const struct lag_launch *launch = &trace->launches[trace->gpu[i].launch];
+
+	for (uint32_t k = 0; k < launch->n_ops; k++) {
+		int32_t inst = trace->ops[launch->first_op + k].instance;
+
+		if (inst >= 0 && p->arrival[inst] < at)
+			p->arrival[inst] = at;
+	}
+}
+
+static void finish(struct pass *p, size_t i)
+{
+	const struct lag_trace *trace = p->rp->trace;
+	const struct lag_replay_node *node = &p->rp->nodes[i];
+	const struct lag_launch *launch = &trace->launches[trace->gpu[i].launch];
+	int64_t from = p->end[i], transfer = node->duration_ns;
+
+	for (uint32_t k = 0; !node->alone && k < launch->n_ops; k++) {
+		int32_t inst = trace->ops[launch->first_op + k].instance;
+
+		if (inst >= 0 && p->arrival[inst] > from)
+			from = p->arrival[inst];
+	}
+	if (p->change->scale_transfer && transfer > 0)
+		transfer =
+			(int64_t)((double)transfer *
+				  p->change->transfer_scale[p->rp->roles->comm_role[launch->comm]]);
+	p->end[i] = from + transfer;
+}
+
+static void open_gate(struct pass *p, size_t i)
+{
+	const struct lag_replay_gate *g = &LAG_VEC_AT(&p->rp->gates, struct lag_replay_gate, i);
+	int64_t at = g->offset_ns + (g->before >= 0 ? p->opened[g->before] : 0);
+
+	if (stall_free(p, g->r))
+		at -= g->stall_ns;
+	if (p->change->host_free && g->awaited >= 0)
+		at = LAG_NONE;
+	if (g->awaited >= 0 && p->end[g->awaited] > at)
+		at = p->end[g->awaited];
+	p->opened[i] = at + g->delay_ns;
+}
+
+static enum lag_status collect(const struct pass *p, struct lag_replay_result *out)
+{
+	const struct lag_trace *trace = p->rp->trace;
+	const struct lag_steps *steps = p->rp->steps;
+
+	out->n_steps = steps->n_steps;
+	out->step_end_ns = lag_calloc(steps->n_steps, sizeof(*out->step_end_ns));
+	if (!out->step_end_ns)
+		return LAG_ERR_SYSTEM;
+	out->start_ns = out->end_ns = LAG_NONE;
+	for (size_t s = 0; s < steps->n_steps; s++)
+		out->step_end_ns[s] = LAG_NONE;
+	for (size_t i = 0; i < trace->n_gpu; i++) {
+		int32_t s = steps->of_gpu[i];
+
+		if (s >= 0 && trace->gpu[i].end_ns != LAG_NONE && p->end[i] > out->step_end_ns[s])
+			out->step_end_ns[s] = p->end[i];
+	}
+	for (size_t s = 0; s < steps->n_steps; s++) {
+		if (out->step_end_ns[s] == LAG_NONE)
+			continue;
+		if (out->start_ns == LAG_NONE)
+			out->start_ns = steps->steps[s].start_ns;
+		if (out->step_end_ns[s] > out->end_ns)
+			out->end_ns = out->step_end_ns[s];
+	}
+	return LAG_OK;
+}
+
+enum lag_status lag_replay_run(const struct lag_replay *replay,
+			       const struct lag_replay_change *change,
+			       struct lag_replay_result *out, struct lag_err *err)
+{
+	const struct lag_trace *trace = replay->trace;
+	struct pass p = { .rp = replay, .change = change };
+	enum lag_status status = LAG_ERR_SYSTEM;
+
+	*out = (struct lag_replay_result){ 0 };
+	p.end = lag_calloc(trace->n_gpu, sizeof(*p.end));
+	p.arrival = lag_calloc(trace->n_instances, sizeof(*p.arrival));
+	p.opened = lag_calloc(replay->gates.n, sizeof(*p.opened));
+	for (size_t i = 0; p.arrival && i < trace->n_instances; i++)
+		p.arrival[i] = LAG_NONE;
+	if (p.end && p.arrival && p.opened) {
+		for (size_t k = 0; k < replay->order.n; k++) {
+			int64_t code = LAG_VEC_AT(&replay->order, int64_t, k);
+			size_t i = (size_t)(code / 4);
+
+			if (code % 4 == LAG_TASK_START)
+				start(&p, i);
+			else if (code % 4 == LAG_TASK_END)
+				finish(&p, i);
+			else
+				open_gate(&p, i);
+		}
+		status = collect(&p, out);
+	}
+	free(p.end);
+	free(p.arrival);
+	free(p.opened);
+	if (lag_failed(status))
+		return lag_err_set(err, status, "no memory to replay %zu GPU events", trace->n_gpu);
+	return LAG_OK;
+}
+
+void lag_replay_result_release(struct lag_replay_result *result)
+{
+	free(result->step_end_ns);
+	*result = (struct lag_replay_result){ 0 };
+}
+
+int64_t lag_replay_step_ns(const struct lag_replay_result *result)
+{
+	int64_t n = 0;
+
+	for (size_t s = 0; s < result->n_steps; s++)
+		n += result->step_end_ns[s] != LAG_NONE;
+	return n && result->end_ns != LAG_NONE ? (result->end_ns - result->start_ns) / n : LAG_NONE;
+}
+
+int64_t lag_replay_stall(const struct lag_replay *replay, size_t r, size_t step)
+{
+	int64_t longest = 0;
+
+	for (size_t i = 0; i < replay->stalls.n; i++) {
+		const struct lag_replay_stall *s =
+			&LAG_VEC_AT(&replay->stalls, struct lag_replay_stall, i);
+
+		if (s->r == r && s->step == (int32_t)step && s->ns > longest)
+			longest = s->ns;
+	}
+	return longest;
+}

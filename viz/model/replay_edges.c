@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges of one rank: its streams, its events in the order of the host's calls, its host's gates and
+ * stalls. Works on measured times only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/base/map.h"
+#include "viz/model/replay_internal.h"
+
+struct launched {
+	int64_t at_ns;
+	int32_t node;
+};
+
+struct work {
+	struct lag_replay *rp;
+	size_t r, lane_begin, lane_end;
+	struct lag_vec launched; /* by launch time */
+	struct lag_vec ended;    /* struct launched, by end */
+	struct lag_vec *pending; /* by lane - lane_begin: int32_t nodes its next work waits for */
+	int32_t *last;           /* by lane: last node launched so far */
+	struct lag_map events;   /* event -> 1 + node it was recorded behind */
+	int32_t gate;
+	struct lag_vec
+		gaps; /* struct launched: node unused; at = end of a gap, sum up to it in stall */
+	struct lag_vec stall_sum;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct launched *x = a, *y = b;
+
+	if (x->at_ns != y->at_ns)
+		return x->at_ns < y->at_ns ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Number of entries at or before ns in a vector sorted by time. */
+static size_t until(const struct lag_vec *v, int64_t ns)
+{
+	size_t lo = 0, hi = v->n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (LAG_VEC_AT(v, struct launched, mid).at_ns <= ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static enum lag_status list_nodes(struct work *w)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_rank *rank = &trace->ranks[w->r];
+
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
+		const struct lag_gpu_event *g = &trace->gpu[i];
+		struct lag_replay_node *node = &w->rp->nodes[i];
+		struct launched *l, *e;
+
+		node->before = node->gate = -1;
+		if (g->end_ns == LAG_NONE)
+			continue;
+		node->duration_ns = g->end_ns - g->start_ns;
+		node->launched = g->launch_start_ns != LAG_NONE;
+		l = lag_vec_push(&w->launched);
+		e = lag_vec_push(&w->ended);
+		if (!l || !e)
+			return LAG_ERR_SYSTEM;
+		*l = (struct launched){ node->launched ? g->launch_start_ns : g->start_ns,
+					(int32_t)i };
+		*e = (struct launched){ g->end_ns, (int32_t)i };
+	}
+	if (w->launched.n) {
+		qsort(w->launched.items, w->launched.n, sizeof(struct launched), by_time);
+		qsort(w->ended.items, w->ended.n, sizeof(struct launched), by_time);
+	}
+	return LAG_OK;
+}
+
+/* Gaps between host calls that are stalls, with their running sum. */
+static enum lag_status list_stalls(struct work *w)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_rank *rank = &trace->ranks[w->r];
+	int64_t last = LAG_NONE, sum = 0;
+
+	for (size_t i = rank->api_begin; i < rank->api_end; i++) {
+		const struct lag_api *call = &trace->api[i];
+
+		if (last != LAG_NONE && call->start_ns - last > LAG_REPLAY_STALL_NS) {
+			struct launched *gap = lag_vec_push(&w->gaps);
+			int64_t *total = lag_vec_push(&w->stall_sum);
+
+			if (!gap || !total)
+				return LAG_ERR_SYSTEM;
+			sum += call->start_ns - last;
+			*gap = (struct launched){ call->start_ns, 0 };
+			*total = sum;
+		}
+		if (last == LAG_NONE || call->end_ns > last)
+			last = call->end_ns != LAG_NONE ? call->end_ns : call->start_ns;
+	}
+	return LAG_OK;
+}
+
+/* Stalls of the host before ns. */
+static int64_t stalled_until(const struct work *w, int64_t ns)
+{
+	size_t n = until(&w->gaps, ns);
+
+	return n ? LAG_VEC_AT(&w->stall_sum, int64_t, n - 1) : 0;
+}
+
+static long lane_of(const struct work *w, int64_t context, int64_t stream)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	long found = -1;
+
+	for (size_t i = w->lane_begin; i < w->lane_end; i++) {
+		const struct lag_lane *lane = &trace->lanes[i];
+
+		if (lane->stream != stream)
+			continue;
+		if (lane->context == context)
+			return (long)(i - w->lane_begin);
+		if (context == LAG_NONE || lane->context == LAG_NONE)
+			found = (long)(i - w->lane_begin);
+	}
+	return found;
+}
+
+static uint64_t event_key(int64_t kind, int64_t event, int64_t which)
+{
+	return lag_hash_pair(lag_hash_pair((uint64_t)kind, (uint64_t)event), (uint64_t)which);
+}
+
+static enum lag_status record_event(struct work *w, const struct lag_sync *s)
+{
+	long lane = lane_of(w, s->context, s->stream);
+	uint64_t node = lane >= 0 ? (uint64_t)(w->last[lane] + 1) : 0;
+	enum lag_status status = LAG_OK;
+
+	if (s->event_id != LAG_NONE) {
+		status = lag_map_set(&w->events, event_key(0, s->event_id, 0), node);
+		if (!lag_failed(status) && s->sync_id != LAG_NONE)
+			status = lag_map_set(&w->events, event_key(1, s->event_id, s->sync_id),
+					     node);
+	}
+	if (!lag_failed(status) && s->correlation != LAG_NONE)
+		status = lag_map_set(&w->events, event_key(2, s->correlation, 0), node);
+	return status;
+}
+
+/* Node that a wait waits for; -1 none, or nothing known. */
+static int32_t awaited(const struct work *w, const struct lag_sync *s)
+{
+	uint64_t node = 0;
+
+	if (s->record_correlation != LAG_NONE &&
+	    lag_map_find(&w->events, event_key(2, s->record_correlation, 0), &node))
+		return (int32_t)node - 1;
+	if (s->event_id == LAG_NONE)
+		return -1;
+	if (s->sync_id != LAG_NONE &&
+	    lag_map_find(&w->events, event_key(1, s->event_id, s->sync_id), &node))
+		return (int32_t)node - 1;
+	if (lag_map_find(&w->events, event_key(0, s->event_id, 0), &node))
+		return (int32_t)node - 1;
+	return -1;
+}
+
+static enum lag_status add_gate(struct work *w, int64_t at, int64_t back, int32_t node)
+{
+	struct lag_replay_gate *g = lag_vec_push(&w->rp->gates);
+	int64_t stall = stalled_until(w, at), base = 0, ready = at;
+
+	if (!g)
+		return LAG_ERR_SYSTEM;
+	if (w->gate >= 0) {
+		base = LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, w->gate).return_ns;
+		stall -= stalled_until(w, base);
+	}
+	if (node >= 0 && w->rp->trace->gpu[node].end_ns > at)
+		ready = w->rp->trace->gpu[node].end_ns;
+	*g = (struct lag_replay_gate){ .offset_ns = at - base,
+				       .stall_ns = stall,
+				       .delay_ns = back - ready,
+				       .at_ns = at,
+				       .return_ns = back,
+				       .before = w->gate,
+				       .awaited = node,
+				       .r = (uint32_t)w->r };
+	w->gate = (int32_t)w->rp->gates.n - 1;
+	w->rp->facts.n_host_syncs++;
+	return LAG_OK;
+}
+
+/* What ended last before a blocking call returned. */
+static int32_t last_ended(const struct work *w, int64_t ns)
+{
+	size_t n = until(&w->ended, ns);
+
+	return n ? LAG_VEC_AT(&w->ended, struct launched, n - 1).node : -1;
+}
+
+static enum lag_status host_sync(struct work *w, const struct lag_sync *s)
+{
+	int32_t node = -1;
+	long lane;
+
+	if (s->end_ns == LAG_NONE)
+		return LAG_OK;
+	if (s->kind == LAG_SYNC_EVENT) {
+		node = awaited(w, s);
+	} else if (s->kind == LAG_SYNC_STREAM) {
+		lane = lane_of(w, s->context, s->stream);
+		node = lane >= 0 ? w->last[lane] : last_ended(w, s->end_ns);
+	} else {
+		node = last_ended(w, s->end_ns);
+	}
+	return add_gate(w, s->start_ns, s->end_ns, node);
+}
+
+static enum lag_status take_sync(struct work *w, const struct lag_sync *s)
+{
+	int32_t node, *slot;
+	long lane;
+
+	if (s->kind == LAG_SYNC_EVENT_RECORD)
+		return record_event(w, s);
+	if (s->kind != LAG_SYNC_STREAM_WAIT)
+		return host_sync(w, s);
+	node = awaited(w, s);
+	lane = lane_of(w, s->context, s->stream);
+	if (node < 0 || lane < 0)
+		return LAG_OK;
+	slot = lag_vec_push(&w->pending[lane]);
+	if (!slot)
+		return LAG_ERR_SYSTEM;
+	*slot = node;
+	w->rp->facts.n_edges++;
+	return LAG_OK;
+}
+
+static enum lag_status take_launch(struct work *w, const struct launched *l)
+{
+	const struct lag_gpu_event *g = &w->rp->trace->gpu[l->node];
+	struct lag_replay_node *node = &w->rp->nodes[l->node];
+	size_t lane = g->lane - w->lane_begin;
+	struct lag_vec *pending = &w->pending[lane];
+
+	node->before = w->last[lane];
+	w->last[lane] = l->node;
+	node->first_dep = (uint32_t)w->rp->deps.n;
+	for (size_t i = 0; i < pending->n; i++) {
+		int32_t *dep, on = LAG_VEC_AT(pending, int32_t, i);
+
+		if (w->rp->trace->gpu[on].lane == g->lane)
+			continue;
+		dep = lag_vec_push(&w->rp->deps);
+		if (!dep)
+			return LAG_ERR_SYSTEM;
+		*dep = on;
+		node->n_deps++;
+	}
+	pending->n = 0;
+	node->gate = w->gate;
+	if (!node->launched)
+		return LAG_OK;
+	node->launch_ns = g->launch_start_ns;
+	node->stall_ns = stalled_until(w, g->launch_start_ns);
+	if (w->gate >= 0) {
+		int64_t base = LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, w->gate).return_ns;
+
+		node->launch_ns -= base;
+		node->stall_ns -= stalled_until(w, base);
+	}
+	/* From the call to the start, as far as nothing else held it up. */
+	if (g->start_ns > g->launch_start_ns)
+		node->launch_ns += g->start_ns - g->launch_start_ns < LAG_REPLAY_LATENCY_NS
+					   ? g->start_ns - g->launch_start_ns
+					   : LAG_REPLAY_LATENCY_NS;
+	return LAG_OK;
+}
+
+static bool blocks_host(const char *name)
+{
+	return strstr(name, "DeviceSynchronize") || strstr(name, "StreamSynchronize") ||
+	       strstr(name, "EventSynchronize") || strstr(name, "CtxSynchronize") ||
+	       strcmp(name, "cudaMemcpy") == 0;
+}
+
+/* Gates from API calls, for sources that keep no synchronisation records. */
+static enum lag_status api_gates(struct work *w, int64_t before_ns, size_t *at)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_rank *rank = &trace->ranks[w->r];
+
+	for (; *at < rank->api_end && trace->api[*at].start_ns < before_ns; (*at)++) {
+		const struct lag_api *call = &trace->api[*at];
+		enum lag_status status;
+
+		if (call->end_ns == LAG_NONE ||
+		    call->end_ns - call->start_ns < LAG_REPLAY_LATENCY_NS ||
+		    !blocks_host(lag_trace_text(trace, call->name)))
+			continue;
+		status = add_gate(w, call->start_ns, call->end_ns, last_ended(w, call->end_ns));
+		if (lag_failed(status))
+			return status;
+	}
+	return LAG_OK;
+}
+
+/* Walks launches and synchronisation together, in the order of the host's calls. */
+static enum lag_status walk_host(struct work *w)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_rank *rank = &trace->ranks[w->r];
+	enum lag_status status = LAG_OK;
+	size_t s = rank->sync_begin, a = rank->api_begin;
+	bool has_gates = false;
+
+	for (size_t i = s; i < rank->sync_end; i++)
+		has_gates = has_gates || trace->syncs[i].kind >= LAG_SYNC_EVENT;
+	for (size_t i = 0; i < w->launched.n && !lag_failed(status); i++) {
+		const struct launched *l = &LAG_VEC_AT(&w->launched, struct launched, i);
+
+		for (; s < rank->sync_end && trace->syncs[s].start_ns <= l->at_ns &&
+		       !lag_failed(status);
+		     s++)
+			status = take_sync(w, &trace->syncs[s]);
+		if (!has_gates && !lag_failed(status))
+			status = api_gates(w, l->at_ns, &a);
+		if (!lag_failed(status))
+			status = take_launch(w, l);
+	}
+	return status;
+}
+
+/* When everything known had let node i start; LAG_NONE: nothing is known. */
+static int64_t released(const struct work *w, int32_t i)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_replay_node *node = &w->rp->nodes[i];
+	int64_t at = LAG_NONE;
+
+	if (node->launched) {
+		at = node->launch_ns;
+		if (node->gate >= 0)
+			at += LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, node->gate)
+				      .return_ns;
+	}
+	if (node->before >= 0 && trace->gpu[node->before].end_ns > at)
+		at = trace->gpu[node->before].end_ns;
+	for (uint32_t d = 0; d < node->n_deps; d++) {
+		int64_t end =
+			trace->gpu[LAG_VEC_AT(&w->rp->deps, int32_t, node->first_dep + d)].end_ns;
+
+		at = end > at ? end : at;
+	}
+	return at;
+}
+
+/* Work that began just as other work of the rank ended, and late for all that is known, waited for
+ * it: events may not be on record. */
+static enum lag_status explain(struct work *w, int32_t i)
+{
+	const struct lag_trace *trace = w->rp->trace;
+	const struct lag_gpu_event *g = &trace->gpu[i];
+	struct lag_replay_node *node = &w->rp->nodes[i];
+	int64_t at = released(w, i);
+
+	if (at == LAG_NONE || g->start_ns - at > LAG_REPLAY_COINCIDENCE_NS) {
+		int32_t other = last_ended(w, g->start_ns);
+		int32_t *dep;
+
+		if (other >= 0 && other != i && trace->gpu[other].lane != g->lane &&
+		    g->start_ns - trace->gpu[other].end_ns <= LAG_REPLAY_COINCIDENCE_NS &&
+		    node->n_deps == 0) {
+			dep = lag_vec_push(&w->rp->deps);
+			if (!dep)
+				return LAG_ERR_SYSTEM;
+			*dep = other;
+			node->first_dep = (uint32_t)w->rp->deps.n - 1;
+			node->n_deps = 1;
+			w->rp->facts.n_inferred++;
+			at = released(w, i);
+		}
+	}
+	node->delay_ns = at == LAG_NONE ? g->start_ns : g->start_ns - at;
+	w->rp->facts.n_unexplained += at != LAG_NONE && node->delay_ns > LAG_REPLAY_UNEXPLAINED_NS;
+	return LAG_OK;
+}
+
+static enum lag_status keep_stalls(struct work *w)
+{
+	const struct lag_steps *steps = w->rp->steps;
+
+	for (size_t i = 0; i < w->gaps.n; i++) {
+		int64_t at = LAG_VEC_AT(&w->gaps, struct launched, i).at_ns;
+		size_t k = until(&w->launched, at - 1);
+		struct lag_replay_stall *stall;
+
+		if (k == w->launched.n)
+			continue;
+		stall = lag_vec_push(&w->rp->stalls);
+		if (!stall)
+			return LAG_ERR_SYSTEM;
+		*stall = (struct lag_replay_stall){
+			(uint32_t)w->r,
+			steps->of_gpu[LAG_VEC_AT(&w->launched, struct launched, k).node],
+			LAG_VEC_AT(&w->stall_sum, int64_t, i) -
+				(i ? LAG_VEC_AT(&w->stall_sum, int64_t, i - 1) : 0)
+		};
+	}
+	return LAG_OK;
+}
+
+static enum lag_status run(struct work *w)
+{
+	enum lag_status status = list_nodes(w);
+
+	if (!lag_failed(status))
+		status = list_stalls(w);
+	if (!lag_failed(status))
+		status = walk_host(w);
+	for (size_t i = 0; i < w->launched.n && !lag_failed(status); i++)
+		status = explain(w, LAG_VEC_AT(&w->launched, struct launched, i).node);
+	if (!lag_failed(status))
+		status = keep_stalls(w);
+	return status;
+}
+
+enum lag_status lag_replay_connect(struct lag_replay *rp, size_t r)
+{
+	const struct lag_trace *trace = rp->trace;
+	struct work w = { .rp = rp,
+			  .r = r,
+			  .launched = LAG_VEC_INIT(struct launched),
+			  .ended = LAG_VEC_INIT(struct launched),
+			  .gate = -1,
+			  .gaps = LAG_VEC_INIT(struct launched),
+			  .stall_sum = LAG_VEC_INIT(int64_t) };
+	enum lag_status status = LAG_ERR_SYSTEM;
+	size_t n_lanes;
+
+	while (w.lane_begin < trace->n_lanes && trace->lanes[w.lane_begin].r < r)
+		w.lane_begin++;
+	w.lane_end = w.lane_begin;
+	while (w.lane_end < trace->n_lanes && trace->lanes[w.lane_end].r == r)
+		w.lane_end++;
+	n_lanes = w.lane_end - w.lane_begin;
+	w.pending = lag_calloc(n_lanes, sizeof(*w.pending));
+	w.last = lag_calloc(n_lanes, sizeof(*w.last));
+	for (size_t i = 0; w.pending && w.last && i < n_lanes; i++) {
+		w.pending[i] = (struct lag_vec)LAG_VEC_INIT(int32_t);
+		w.last[i] = -1;
+	}
+	if (w.pending && w.last)
+		status = run(&w);
+	for (size_t i = 0; w.pending && i < n_lanes; i++)
+		lag_vec_release(&w.pending[i]);
+	free(w.pending);
+	free(w.last);
+	lag_vec_release(&w.launched);
+	lag_vec_release(&w.ended);
+	lag_vec_release(&w.gaps);
+	lag_vec_release(&w.stall_sum);
+	lag_map_release(&w.events);
+	return status;
+}
