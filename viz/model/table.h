@@ -42,6 +42,13 @@ struct lag_cell {
 	};
 };
 
+/* What the rows answer, where they answer a question: it decides the report's exit code. */
+enum lag_outcome {
+	LAG_OUTCOME_FINE = 0,
+	LAG_OUTCOME_FINDING = 1, /* something is wrong and named */
+	LAG_OUTCOME_UNSURE = 2,  /* the data cannot tell, which is never "fine" */
+};
+
 /* Rows are filled left to right. Zero-initialise with lag_table_init. */
 struct lag_table {
 	const char *analysis;
@@ -51,7 +58,8 @@ struct lag_table {
 	size_t n_rows, cap_rows, next_column;
 	struct lag_buf *notes; /* one line each: reasons for nulls, limits, what was withheld */
 	size_t n_notes;
-	bool failed; /* out of memory: checked once, by lag_table_finish */
+	enum lag_outcome outcome; /* set by the analysis */
+	bool failed;              /* out of memory: checked once, by lag_table_finish */
 };
 
 void lag_table_init(struct lag_table *table, const char *analysis, const struct lag_column *columns,

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clock map of each host and device: the estimate with its uncertainty, and apart from it the
+ * interval that causality allows, which is a check. */
+#include "viz/analysis/analysis.h"
+
+static const struct lag_column columns[] = {
+	{ "host", "host", LAG_UNIT_TEXT, NULL },
+	{ "device", "device", LAG_UNIT_ID, "null: the host itself" },
+	{ "rank", "rank", LAG_UNIT_ID, "whose device it is" },
+	{ "from_ns", "from", LAG_UNIT_NS, "since the first event" },
+	{ "offset_ns", "offset", LAG_UNIT_NS, "to be added to the recorded time" },
+	{ "drift_ppm", "drift", LAG_UNIT_PPM, NULL },
+	{ "uncertainty_ns", "uncertainty", LAG_UNIT_NS, "of the estimate" },
+	{ "bound_ns", "bound", LAG_UNIT_NS, "width of the interval that causality allows" },
+	{ "bound_lo_ns", "bound from", LAG_UNIT_NS, "lowest correction that causality allows" },
+	{ "bound_hi_ns", "bound to", LAG_UNIT_NS, "highest correction that causality allows" },
+	{ "method", "method", LAG_UNIT_TEXT, NULL },
+	{ "n_observations", "observations", LAG_UNIT_COUNT, NULL },
+};
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+
+	(void)err;
+	for (size_t i = 0; i < t->n_clock; i++) {
+		const struct lag_clock_row *c = &t->clock[i];
+		bool bounded = c->bound_lo_ns != LAG_NONE && c->bound_hi_ns != LAG_NONE;
+
+		if (c->device_rank >= 0 &&
+		    !lag_context_has_rank(ctx, t->ranks[c->device_rank].rank))
+			continue;
+		lag_table_row(out);
+		lag_table_text(out, t->hosts[c->host].name);
+		lag_table_int(out, c->device_rank < 0 ? LAG_NONE : t->ranks[c->device_rank].device);
+		lag_table_int(out, c->device_rank < 0 ? LAG_NONE : t->ranks[c->device_rank].rank);
+		lag_table_int(out, c->from_ns);
+		lag_table_int(out, c->offset_ns);
+		lag_table_real(out, c->drift_ppm);
+		lag_table_int(out, c->uncertainty_ns);
+		lag_table_int(out, bounded && (c->bound_lo_ns >= 0 ||
+					       c->bound_hi_ns < INT64_MAX + c->bound_lo_ns)
+					   ? c->bound_hi_ns - c->bound_lo_ns
+					   : LAG_NONE);
+		lag_table_int(out, c->bound_lo_ns);
+		lag_table_int(out, c->bound_hi_ns);
+		lag_table_text(out, c->method);
+		lag_table_int(out, c->n_observations);
+	}
+	if (!t->n_clock)
+		lag_table_note(out, "no clock map: times are as recorded");
+	return LAG_OK;
+}
+
+const struct lag_analysis lag_analysis_clock = {
+	"clock", "clock of each host and device: offset, drift, uncertainty, bound", columns,
+	sizeof(columns) / sizeof(columns[0]), run
+};

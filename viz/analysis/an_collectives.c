@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communication by communicator, function and size. Waiting and transfer are kept apart; bus bandwidth
+ * comes only from instances that hardly waited, since a wait inside the kernel is no transfer. Bus
+ * bandwidth factors: the ones that nccl-tests documents. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "viz/analysis/analysis.h"
+#include "viz/analysis/stat.h"
+
+#define WAIT_SHARE_MAX 0.05 /* of the transfer, for an instance whose bandwidth counts */
+
+static const struct lag_column columns[] = {
+	{ "communicator", "communicator", LAG_UNIT_TEXT, NULL },
+	{ "role", "role", LAG_UNIT_TEXT, NULL },
+	{ "function", "function", LAG_UNIT_TEXT, NULL },
+	{ "bytes", "size", LAG_UNIT_BYTES,
+	  "per instance; of all members together for gather-like" },
+	{ "n_ranks", "ranks", LAG_UNIT_COUNT, NULL },
+	{ "count", "count", LAG_UNIT_COUNT, "instances" },
+	{ "complete", "complete", LAG_UNIT_COUNT, "instances with every member on record" },
+	{ "wait_ns", "waiting", LAG_UNIT_NS, "all members of complete instances, summed" },
+	{ "wait_mean_ns", "wait each", LAG_UNIT_NS, "mean over members of complete instances" },
+	{ "transfer_ns", "transfer", LAG_UNIT_NS,
+	  "median of complete instances with a kernel of their own" },
+	{ "busbw_gbps", "bus bandwidth", LAG_UNIT_GBPS,
+	  "median of instances whose wait is at most 5 % of the transfer" },
+	{ "busbw_n", "of", LAG_UNIT_COUNT, "instances behind the bus bandwidth" },
+	{ "mismatched", "mismatched", LAG_UNIT_COUNT, "instances whose members' arguments differ" },
+};
+
+struct group {
+	uint32_t comm;
+	uint8_t func;
+	int64_t bytes;
+	size_t n, complete, mismatched, n_waits;
+	double wait_ns;
+	struct lag_sample transfers;
+	double *bandwidths;
+	size_t n_bandwidths;
+};
+
+static double bus_factor(uint8_t func, int32_t n_ranks)
+{
+	double n = n_ranks;
+
+	if (n_ranks < 2)
+		return NAN;
+	switch (func) {
+	case LAG_FUNC_ALL_REDUCE:
+		return 2 * (n - 1) / n;
+	case LAG_FUNC_ALL_GATHER:
+	case LAG_FUNC_REDUCE_SCATTER:
+	case LAG_FUNC_ALL_TO_ALL:
+		return (n - 1) / n;
+	case LAG_FUNC_BROADCAST:
+	case LAG_FUNC_REDUCE:
+	case LAG_FUNC_SEND_RECV:
+		return 1;
+	default:
+		return NAN;
+	}
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct lag_instance *x = *(const struct lag_instance *const *)a;
+	const struct lag_instance *y = *(const struct lag_instance *const *)b;
+
+	if (x->comm != y->comm)
+		return x->comm < y->comm ? -1 : 1;
+	if (x->func != y->func)
+		return x->func < y->func ? -1 : 1;
+	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Whether the instance is part of the report, by its first member's kernel. */
+static bool covers(const struct lag_context *ctx, const struct lag_steps *steps,
+		   const struct lag_instance *in)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+
+	if (lag_context_has_all_steps(ctx))
+		return true;
+	for (uint32_t i = 0; i < in->n; i++) {
+		int32_t launch = t->ops[t->instance_ops[in->first + i]].launch;
+
+		if (launch >= 0)
+			return lag_covers_launch(ctx, steps, (size_t)launch);
+	}
+	return false;
+}
+
+/* Adds the waits of all members and gives the longest, LAG_NONE when one is unknown. */
+static int64_t add_waits(const struct lag_trace *t, const struct lag_waits *waits,
+			 const struct lag_instance *in, struct group *g)
+{
+	int64_t longest = 0;
+
+	for (uint32_t i = 0; i < in->n; i++) {
+		int32_t launch = t->ops[t->instance_ops[in->first + i]].launch;
+
+		if (launch < 0 || waits->launch[launch].wait_ns == LAG_NONE)
+			return LAG_NONE;
+		if (waits->launch[launch].wait_ns > longest)
+			longest = waits->launch[launch].wait_ns;
+		g->wait_ns += (double)waits->launch[launch].wait_ns;
+		g->n_waits++;
+	}
+	return longest;
+}
+
+/* From the last arrival to the last end; of a pair, to the end of the receive. */
+static int64_t transfer(const struct lag_trace *t, const struct lag_waits *waits,
+			const struct lag_instance *in)
+{
+	int64_t longest = LAG_NONE;
+
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct lag_op *op = &t->ops[t->instance_ops[in->first + i]];
+		int64_t one;
+
+		if (op->launch < 0 || op->func == LAG_FUNC_SEND)
+			continue;
+		one = waits->launch[op->launch].transfer_ns;
+		if (one != LAG_NONE && (longest == LAG_NONE || one > longest))
+			longest = one;
+	}
+	return longest;
+}
+
+static enum lag_status add_bandwidth(const struct lag_trace *t, struct group *g,
+				     int64_t transfer_ns)
+{
+	double factor =
+		bus_factor(g->func, g->func == LAG_FUNC_SEND_RECV ? 2 : t->comms[g->comm].n_ranks);
+	double *more;
+
+	if (!isfinite(factor) || g->bytes <= 0 || transfer_ns <= 0)
+		return LAG_OK;
+	more = realloc(g->bandwidths, (g->n_bandwidths + 1) * sizeof(*more));
+	if (!more)
+		return LAG_ERR_SYSTEM;
+	g->bandwidths = more;
+	more[g->n_bandwidths++] = (double)g->bytes * factor / (double)transfer_ns;
+	return LAG_OK;
+}
+
+static enum lag_status take(const struct lag_trace *t, const struct lag_waits *waits,
+			    const struct lag_instance *in, struct group *g)
+{
+	int64_t wait, transfer_ns;
+	enum lag_status status;
+
+	g->n++;
+	g->mismatched += (in->flags & 1) != 0;
+	if (!in->complete)
+		return LAG_OK;
+	g->complete++;
+	wait = add_waits(t, waits, in, g);
+	transfer_ns = transfer(t, waits, in);
+	/* What shares its kernel with other operations has no time of its own. */
+	if ((in->flags & 4) != 0 || transfer_ns == LAG_NONE)
+		return LAG_OK;
+	status = lag_sample_add(&g->transfers, transfer_ns);
+	if (!lag_failed(status) && wait != LAG_NONE &&
+	    (double)wait <= WAIT_SHARE_MAX * (double)transfer_ns)
+		status = add_bandwidth(t, g, transfer_ns);
+	return status;
+}
+
+static void row(const struct lag_trace *t, const struct lag_roles *roles, struct group *g,
+		struct lag_table *out)
+{
+	const struct lag_comm *comm = &t->comms[g->comm];
+
+	lag_table_row(out);
+	lag_table_text(out, comm->description[0] ? comm->description : comm->name);
+	lag_table_text(out, lag_comm_role_name(roles->comm_role[g->comm]));
+	lag_table_text(out, lag_func_name(g->func));
+	lag_table_int(out, g->bytes);
+	lag_table_int(out, comm->n_ranks < 0 ? LAG_NONE : comm->n_ranks);
+	lag_table_int(out, (int64_t)g->n);
+	lag_table_int(out, (int64_t)g->complete);
+	lag_table_int(out, g->n_waits ? (int64_t)llround(g->wait_ns) : LAG_NONE);
+	lag_table_int(out,
+		      g->n_waits ? (int64_t)llround(g->wait_ns / (double)g->n_waits) : LAG_NONE);
+	lag_table_int(out, lag_sample_quantile(&g->transfers, 0.5));
+	lag_table_real(out, lag_median_real(g->bandwidths, g->n_bandwidths));
+	lag_table_int(out, (int64_t)g->n_bandwidths);
+	lag_table_int(out, (int64_t)g->mismatched);
+	lag_sample_release(&g->transfers);
+	free(g->bandwidths);
+}
+
+static void write_notes(const struct lag_trace *t, struct lag_table *out)
+{
+	size_t alone = 0, incomplete = 0;
+
+	for (size_t i = 0; i < t->n_ops; i++)
+		alone += t->ops[i].instance < 0;
+	for (size_t i = 0; i < t->n_instances; i++)
+		incomplete += !t->instances[i].complete;
+	if (incomplete)
+		lag_table_note(
+			out,
+			"%zu of %zu instances lack a member's record: no wait or transfer of them",
+			incomplete, t->n_instances);
+	if (alone)
+		lag_table_note(out, "%zu operations found no partner", alone);
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_waits *waits = lag_context_waits(ctx, err);
+	const struct lag_steps *steps = waits ? lag_context_steps(ctx, err) : NULL;
+	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
+	const struct lag_instance **order;
+	enum lag_status status = LAG_OK;
+	size_t n = 0;
+
+	if (!roles)
+		return err->status;
+	order = lag_calloc(t->n_instances, sizeof(*order));
+	if (!order)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "collectives: no memory");
+	for (size_t i = 0; i < t->n_instances; i++)
+		if (covers(ctx, steps, &t->instances[i]))
+			order[n++] = &t->instances[i];
+	qsort(order, n, sizeof(*order), by_group);
+	for (size_t i = 0; i < n && !lag_failed(status);) {
+		struct group g = { .comm = order[i]->comm,
+				   .func = order[i]->func,
+				   .bytes = order[i]->bytes };
+		size_t first = i;
+
+		for (; i < n && !by_group(&order[first], &order[i]) && !lag_failed(status); i++)
+			status = take(t, waits, order[i], &g);
+		row(t, roles, &g, out);
+	}
+	free(order);
+	write_notes(t, out);
+	if (lag_failed(status))
+		return lag_err_set(err, status, "collectives: no memory");
+	return LAG_OK;
+}
+
+const struct lag_analysis lag_analysis_collectives = {
+	"collectives",
+	"collectives by communicator, function and size: wait, transfer, bus bandwidth", columns,
+	sizeof(columns) / sizeof(columns[0]), run
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger added up per rank over the steps of the report: each nanosecond in exactly one class, so
+ * that the classes of a row add up to its time, exactly. */
+#include <stdlib.h>
+
+#include "viz/analysis/analysis.h"
+#include "viz/analysis/stat.h"
+
+static const struct lag_column columns[] = {
+	{ "rank", "rank", LAG_UNIT_ID, NULL },
+	{ "stage", "stage", LAG_UNIT_ID, NULL },
+	{ "steps", "steps", LAG_UNIT_COUNT, NULL },
+	{ "time_ns", "time", LAG_UNIT_NS, "all steps of the report" },
+	{ "compute_ns", "compute", LAG_UNIT_NS, "time" },
+	{ "copy_ns", "copies", LAG_UNIT_NS, "time" },
+	{ "bubble_ns", "bubble", LAG_UNIT_NS, "time" },
+	{ "exposed_transfer_ns", "transfer", LAG_UNIT_NS, "time" },
+	{ "exposed_wait_ns", "waiting", LAG_UNIT_NS, "time" },
+	{ "host_bound_ns", "host-bound", LAG_UNIT_NS, "time" },
+	{ "idle_ns", "other idle", LAG_UNIT_NS, "time" },
+	{ "compute_share", "compute", LAG_UNIT_SHARE, "time" },
+	{ "unsplit_ns", "unsplit", LAG_UNIT_NS,
+	  "transfer that may hold waiting: members without a record" },
+};
+
+/* Exposed transfer of rank r whose waiting could not be told apart. */
+static int64_t unsplit(const struct lag_context *ctx, const struct lag_steps *steps,
+		       const struct lag_waits *waits, const struct lag_ledger *ledger, size_t r)
+{
+	int64_t sum = 0;
+
+	for (size_t i = ledger->first[r]; i < ledger->first[r + 1]; i++) {
+		const struct lag_time_slice *s = &ledger->slices[i];
+
+		if (s->class != LAG_TIME_EXPOSED_TRANSFER)
+			continue;
+		if (s->launch >= 0 && (waits->launch[s->launch].transfer_ns != LAG_NONE ||
+				       !lag_covers_launch(ctx, steps, (size_t)s->launch)))
+			continue;
+		sum += s->end_ns - s->start_ns;
+	}
+	return sum;
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_ledger *ledger = lag_context_ledger(ctx, err);
+	const struct lag_steps *steps = ledger ? lag_context_steps(ctx, err) : NULL;
+	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
+	const struct lag_waits *waits = roles ? lag_context_waits(ctx, err) : NULL;
+	const struct lag_pipeline *pipeline = waits ? lag_context_pipeline(ctx, err) : NULL;
+	bool *counts = NULL;
+	size_t n = 0;
+	enum lag_status status;
+
+	if (!pipeline)
+		return err->status;
+	status = lag_steps_chosen(ctx, steps, &counts, &n, err);
+	for (size_t r = 0; !lag_failed(status) && r < t->n_ranks; r++) {
+		int64_t sum[LAG_TIME_LIMIT] = { 0 }, all = 0, n_steps = 0;
+
+		if (!t->ranks[r].recorded || !lag_context_has_rank(ctx, t->ranks[r].rank))
+			continue;
+		for (size_t s = 0; s < steps->n_steps; s++) {
+			if (!counts[s] || lag_steps_span(steps, s, r)->start_ns == LAG_NONE)
+				continue;
+			n_steps++;
+			for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
+				sum[c] +=
+					ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT + c];
+		}
+		for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
+			all += sum[c];
+		lag_table_row(out);
+		lag_table_int(out, t->ranks[r].rank);
+		lag_table_int(out, roles->ranks[r].stage < 0 ? LAG_NONE : roles->ranks[r].stage);
+		lag_table_int(out, n_steps);
+		lag_table_int(out, all);
+		for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
+			lag_table_int(out, c == LAG_TIME_BUBBLE && !pipeline->n_groups ? LAG_NONE
+										       : sum[c]);
+		lag_table_real(out, all ? (double)sum[LAG_TIME_COMPUTE] / (double)all : 0.0 / 0.0);
+		lag_table_int(out, unsplit(ctx, steps, waits, ledger, r));
+	}
+	free(counts);
+	if (!pipeline->n_groups)
+		lag_table_note(out, "bubble: n/a, no pipeline was found");
+	lag_table_note(out, "steps from: %s", steps->label);
+	return status;
+}
+
+const struct lag_analysis lag_analysis_ledger = {
+	"ledger", "each nanosecond of each step in exactly one class", columns,
+	sizeof(columns) / sizeof(columns[0]), run
+};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One page: how long a step is, where its time goes, who is late and what fixing that wins, and whether
+ * this can be trusted. A page is a table in sections; renderers lay it out as such. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/base/fmt.h"
+#include "viz/analysis/analysis.h"
+#include "viz/analysis/findings.h"
+#include "viz/analysis/stat.h"
+
+#define FINDINGS_SHOWN 12
+
+static const struct lag_column columns[] = {
+	{ "section", "", LAG_UNIT_TEXT, NULL },
+	{ "item", "", LAG_UNIT_TEXT, NULL },
+	{ "text", "", LAG_UNIT_TEXT, NULL },
+	{ "value_ns", "", LAG_UNIT_NS, "step; of a finding: what fixing it wins" },
+	{ "share", "", LAG_UNIT_SHARE, "step" },
+	{ "rank", "", LAG_UNIT_ID, NULL },
+};
+
+static void row(struct lag_table *out, const char *section, const char *item, const char *text,
+		int64_t ns, double share)
+{
+	lag_table_row(out);
+	lag_table_text(out, section);
+	lag_table_text(out, item);
+	lag_table_text(out, text);
+	lag_table_int(out, ns);
+	lag_table_real(out, share);
+	lag_table_null(out);
+}
+
+static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
+		     const struct lag_roles *roles, const struct lag_pipeline *pipeline,
+		     struct lag_table *out)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	struct lag_buf text = { 0 };
+	size_t recorded = 0;
+
+	for (size_t r = 0; r < t->n_ranks; r++)
+		recorded += t->ranks[r].recorded;
+	if (recorded < t->n_ranks)
+		lag_buf_printf(&text, "%zu of %zu ranks recorded", recorded, t->n_ranks);
+	else
+		lag_buf_printf(&text, "%zu rank%s", recorded, recorded == 1 ? "" : "s");
+	lag_buf_printf(&text, ", %zu host%s", t->n_hosts, t->n_hosts == 1 ? "" : "s");
+	if (recorded > 1)
+		lag_buf_printf(&text, ", %s", roles->shape);
+	if (pipeline->n_groups && pipeline->groups[0].schedule != LAG_SCHEDULE_UNKNOWN)
+		lag_buf_printf(&text, ", %s m=%d", lag_schedule_name(pipeline->groups[0].schedule),
+			       pipeline->groups[0].n_microbatches);
+	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, steps->n_steps == 1 ? "" : "s");
+	row(out, "run", "shape", lag_buf_text(&text), LAG_NONE, NAN);
+	row(out, "run", "steps_from", steps->label, LAG_NONE, NAN);
+	lag_buf_release(&text);
+}
+
+static enum lag_status step_rows(struct lag_context *ctx, const struct lag_steps *steps,
+				 const struct lag_mean_step *mean, int64_t without_ns,
+				 struct lag_table *out, struct lag_err *err)
+{
+	struct lag_sample lengths = { 0 };
+	bool *counts = NULL;
+	size_t n = 0;
+	enum lag_status status = lag_steps_chosen(ctx, steps, &counts, &n, err);
+
+	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++)
+		if (counts[s] && lag_step_length(steps, s) != LAG_NONE)
+			status = lag_sample_add(&lengths, lag_step_length(steps, s));
+	if (!lag_failed(status)) {
+		row(out, "step", "mean", "mean step", mean->n ? llround(mean->step_ns) : LAG_NONE,
+		    NAN);
+		if (lengths.n > 1) {
+			row(out, "step", "p50", "median", lag_sample_quantile(&lengths, 0.5), NAN);
+			row(out, "step", "p5", "5th percentile",
+			    lag_sample_quantile(&lengths, 0.05), NAN);
+			row(out, "step", "p95", "95th percentile",
+			    lag_sample_quantile(&lengths, 0.95), NAN);
+		}
+		if (without_ns != LAG_NONE)
+			row(out, "step", "without_stragglers", "without stragglers", without_ns,
+			    NAN);
+	}
+	free(counts);
+	lag_sample_release(&lengths);
+	return lag_failed(status) ? lag_err_set(err, status, "summary: no memory") : LAG_OK;
+}
+
+static void time_rows(const struct lag_mean_step *mean, const struct lag_findings *findings,
+		      bool has_pipeline, struct lag_table *out)
+{
+	char text[160];
+
+	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
+		enum lag_time_class class = (enum lag_time_class)c;
+
+		if (class == LAG_TIME_BUBBLE && !has_pipeline)
+			continue;
+		(void)snprintf(text, sizeof(text), "%s", lag_time_class_title(class));
+		if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
+			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",
+				       lag_time_class_title(class), findings->bubble_ideal * 100,
+				       (findings->bubble_measured - findings->bubble_ideal) * 100);
+		row(out, "time", lag_time_class_name(class), text,
+		    mean->n ? llround(mean->of[c]) : LAG_NONE,
+		    mean->step_ns > 0 ? mean->of[c] / mean->step_ns : NAN);
+	}
+}
+
+static void finding_rows(const struct lag_trace *t, const struct lag_findings *findings,
+			 const struct lag_mean_step *mean, struct lag_table *out)
+{
+	for (size_t i = 0; i < findings->found.n && i < FINDINGS_SHOWN; i++) {
+		const struct lag_found *f = &LAG_VEC_AT(&findings->found, struct lag_found, i);
+
+		lag_table_row(out);
+		lag_table_text(out, "finding");
+		lag_table_text(out, f->item);
+		lag_table_text(out, f->text);
+		lag_table_int(out, f->gain_ns);
+		lag_table_real(out, f->gain_ns == LAG_NONE || mean->step_ns <= 0
+					    ? NAN
+					    : (double)f->gain_ns / mean->step_ns);
+		lag_table_int(out, f->rank);
+	}
+	if (t->n_ranks == 1)
+		row(out, "finding", "one_rank",
+		    "one rank's trace: where its own time goes, not whom it waited for", LAG_NONE,
+		    NAN);
+	else if (findings->unsure)
+		row(out, "finding", "cannot_tell",
+		    "who is late cannot be told from what is on record", LAG_NONE, NAN);
+	else if (!findings->accuses && lag_analysis_find("stragglers"))
+		row(out, "finding", "nobody_late", "no rank is slower than its peers", LAG_NONE,
+		    NAN);
+}
+
+/* Worst clock error of the recorded ranks, and everything that `trust` warns of. */
+static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out,
+				  struct lag_err *err)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	struct lag_table trust;
+	struct lag_buf text = { 0 };
+	int64_t worst = 0;
+	size_t said = 0;
+	enum lag_status status = lag_analysis_run(&lag_analysis_trust, ctx, &trust, err);
+
+	if (lag_failed(status)) {
+		lag_table_release(&trust);
+		return status;
+	}
+	for (size_t r = 0; r < t->n_ranks; r++)
+		if (t->ranks[r].recorded && t->ranks[r].uncertainty_ns > worst)
+			worst = t->ranks[r].uncertainty_ns;
+	if (t->n_ranks > 1 && worst == INT64_MAX)
+		row(out, "trust", "clock", "clock error between ranks: not known", LAG_NONE, NAN);
+	else if (t->n_ranks > 1)
+		row(out, "trust", "clock", "clock error between ranks, at most", worst, NAN);
+	for (size_t i = 0; i < trust.n_rows; i++) {
+		const struct lag_cell *severity = lag_table_cell(&trust, i, 0);
+		const struct lag_cell *rank = lag_table_cell(&trust, i, 2);
+		const struct lag_cell *count = lag_table_cell(&trust, i, 3);
+
+		if (!strcmp(severity->text, "note") || said++ >= FINDINGS_SHOWN)
+			continue;
+		lag_buf_clear(&text);
+		if (!rank->null)
+			lag_buf_printf(&text, "rank %lld: ", (long long)rank->i);
+		if (!count->null && count->i > 1) {
+			lag_fmt_count(&text, count->i);
+			lag_buf_putc(&text, ' ');
+		}
+		lag_buf_puts(&text, lag_table_cell(&trust, i, 4)->text);
+		row(out, "trust", lag_table_cell(&trust, i, 1)->text, lag_buf_text(&text), LAG_NONE,
+		    NAN);
+	}
+	if (said > FINDINGS_SHOWN)
+		row(out, "trust", "more", "and more: see `laggard report trust`", LAG_NONE, NAN);
+	if (!said)
+		row(out, "trust", "ok", "nothing known to be lost, damaged or missing", LAG_NONE,
+		    NAN);
+	lag_buf_release(&text);
+	lag_table_release(&trust);
+	return LAG_OK;
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_steps *steps = lag_context_steps(ctx, err);
+	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
+	const struct lag_pipeline *pipeline = roles ? lag_context_pipeline(ctx, err) : NULL;
+	struct lag_mean_step mean;
+	struct lag_findings findings;
+	enum lag_status status;
+
+	if (!pipeline)
+		return err->status;
+	status = lag_mean_step_compute(ctx, &mean, err);
+	if (lag_failed(status))
+		return status;
+	status = lag_findings_collect(ctx, &mean, &findings, err);
+	if (lag_failed(status))
+		return status;
+	run_rows(ctx, steps, roles, pipeline, out);
+	status = step_rows(ctx, steps, &mean, findings.step_without_stragglers_ns, out, err);
+	time_rows(&mean, &findings, pipeline->n_groups > 0, out);
+	finding_rows(lag_context_trace(ctx), &findings, &mean, out);
+	if (!lag_failed(status))
+		status = trust_rows(ctx, out, err);
+	out->outcome = findings.accuses  ? LAG_OUTCOME_FINDING
+		       : findings.unsure ? LAG_OUTCOME_UNSURE
+					 : LAG_OUTCOME_FINE;
+	if (!pipeline->n_groups)
+		lag_table_note(out, "pipeline bubble: n/a, no pipeline was found");
+	lag_findings_release(&findings);
+	return status;
+}
+
+const struct lag_analysis lag_analysis_summary = {
+	"summary", "where the time went, who is late, what fixing it wins, what to trust", columns,
+	sizeof(columns) / sizeof(columns[0]), run
+};

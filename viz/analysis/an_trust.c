@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not in the trace, and why: losses, damaged and missing files, missing ranks, quarantined
+ * events, moments without recording, and what the merge found. An empty table means: nothing known. */
+#include <string.h>
+
+#include "viz/analysis/analysis.h"
+
+static const struct lag_column columns[] = {
+	{ "severity", "severity", LAG_UNIT_TEXT, NULL }, { "kind", "kind", LAG_UNIT_TEXT, NULL },
+	{ "rank", "rank", LAG_UNIT_ID, NULL },           { "count", "count", LAG_UNIT_COUNT, NULL },
+	{ "text", "what", LAG_UNIT_TEXT, NULL },
+};
+
+static const char *const severities[] = { "note", "warning", "error" };
+
+static void row(struct lag_table *out, int severity, const char *kind, int64_t rank, int64_t count,
+		const char *text)
+{
+	lag_table_row(out);
+	if (severity)
+		out->outcome = LAG_OUTCOME_FINDING;
+	lag_table_text(out, severities[severity]);
+	lag_table_text(out, kind);
+	lag_table_int(out, rank);
+	lag_table_int(out, count);
+	lag_table_text(out, text);
+}
+
+/* Missing ranks are one row, however many they are: "4-7". */
+static void missing_ranks(const struct lag_trace *t, struct lag_table *out)
+{
+	struct lag_buf text = { 0 };
+	int64_t n = 0;
+
+	for (size_t r = 0; r < t->n_ranks; r++) {
+		size_t last = r;
+
+		if (t->ranks[r].recorded)
+			continue;
+		while (last + 1 < t->n_ranks && !t->ranks[last + 1].recorded &&
+		       t->ranks[last + 1].rank == t->ranks[last].rank + 1)
+			last++;
+		lag_buf_printf(&text, "%s%lld", n ? ", " : "no trace of rank ",
+			       (long long)t->ranks[r].rank);
+		if (last > r)
+			lag_buf_printf(&text, "-%lld", (long long)t->ranks[last].rank);
+		n += (int64_t)(last - r) + 1;
+		r = last;
+	}
+	if (n) {
+		lag_buf_puts(&text, ": blame, transfer and gain are withheld where it took part");
+		row(out, 1, "missing_rank", LAG_NONE, n, lag_buf_text(&text));
+	}
+	lag_buf_release(&text);
+}
+
+static void losses(const struct lag_context *ctx, const struct lag_trace *t, struct lag_table *out)
+{
+	struct lag_buf text = { 0 };
+
+	for (size_t i = 0; i < t->n_losses; i++) {
+		const struct lag_loss_row *l = &t->losses[i];
+
+		if (l->rank != LAG_NONE && !lag_context_has_rank(ctx, l->rank))
+			continue;
+		lag_buf_clear(&text);
+		lag_buf_printf(&text, "%s records lost: %s", l->kind, l->reason);
+		row(out, 1, "lost", l->rank, l->count, lag_buf_text(&text));
+	}
+	for (size_t i = 0; i < t->n_gaps; i++) {
+		const struct lag_gap_row *g = &t->gaps[i];
+
+		if (g->rank != LAG_NONE && !lag_context_has_rank(ctx, g->rank))
+			continue;
+		lag_buf_clear(&text);
+		lag_buf_printf(&text, "no %s records", g->what);
+		if (g->from_ns != LAG_NONE && g->until_ns != LAG_NONE)
+			lag_buf_printf(&text, " for %.3f s from %.3f s on",
+				       (double)(g->until_ns - g->from_ns) / 1e9,
+				       (double)g->from_ns / 1e9);
+		lag_buf_printf(&text, ": %s", g->reason);
+		row(out, 1, "gap", g->rank, LAG_NONE, lag_buf_text(&text));
+	}
+	lag_buf_release(&text);
+}
+
+static void processes(const struct lag_context *ctx, const struct lag_trace *t,
+		      struct lag_table *out)
+{
+	for (size_t r = 0; r < t->n_ranks; r++) {
+		const struct lag_rank *rank = &t->ranks[r];
+		size_t running = 0;
+
+		if (!rank->recorded || !lag_context_has_rank(ctx, rank->rank))
+			continue;
+		if (rank->clean_exit == 0)
+			row(out, 1, "cut_off", rank->rank, LAG_NONE,
+			    "its recording ends without an orderly exit: the last moments may be "
+			    "missing");
+		for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++)
+			running += t->gpu[i].end_ns == LAG_NONE;
+		if (running)
+			row(out, 1, "running", rank->rank, (int64_t)running,
+			    "GPU work that had not ended when recording did");
+	}
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_waits *waits = lag_context_waits(ctx, err);
+
+	if (!waits)
+		return err->status;
+	missing_ranks(t, out);
+	losses(ctx, t, out);
+	processes(ctx, t, out);
+	if (t->n_quarantined)
+		row(out, 1, "quarantined", LAG_NONE, t->n_quarantined,
+		    "events whose times cannot be true are in no analysis");
+	if (waits->n_within_error)
+		row(out, 0, "within_clock_error", LAG_NONE, (int64_t)waits->n_within_error,
+		    "waits too short to say who came last");
+	for (size_t i = 0; i < t->n_findings; i++) {
+		const struct lag_finding *f = &t->findings[i];
+
+		/* Said above, in one row. */
+		if (!strcmp(f->kind, "missing_rank"))
+			continue;
+		if (f->rank == LAG_NONE || lag_context_has_rank(ctx, f->rank))
+			row(out, f->severity, f->kind, f->rank, f->count, f->text);
+	}
+	if (!out->n_rows)
+		lag_table_note(out, "nothing is known to be lost, damaged or missing");
+	return LAG_OK;
+}
+
+const struct lag_analysis lag_analysis_trust = { "trust", "lost, damaged, quarantined, missing",
+						 columns, sizeof(columns) / sizeof(columns[0]),
+						 run };

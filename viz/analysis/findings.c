@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collects findings. A table of another analysis is read by the names of its columns; a column that is
+ * not there is as good as null. */
+#include "viz/analysis/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "viz/analysis/stat.h"
+
+#define WORTH_SAYING 0.01 /* of the step */
+
+enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,
+				      struct lag_err *err)
+{
+	const struct lag_ledger *ledger = lag_context_ledger(ctx, err);
+	const struct lag_steps *steps = ledger ? lag_context_steps(ctx, err) : NULL;
+	const struct lag_trace *t = lag_context_trace(ctx);
+	bool *counts = NULL;
+	size_t n = 0;
+	enum lag_status status;
+
+	*out = (struct lag_mean_step){ 0 };
+	if (!steps)
+		return err->status;
+	status = lag_steps_chosen(ctx, steps, &counts, &n, err);
+	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++) {
+		for (size_t r = 0; counts[s] && r < t->n_ranks; r++) {
+			const int64_t *row =
+				&ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT];
+
+			if (lag_steps_span(steps, s, r)->start_ns == LAG_NONE ||
+			    !lag_context_has_rank(ctx, t->ranks[r].rank))
+				continue;
+			out->n++;
+			for (int c = 0; c < LAG_TIME_LIMIT; c++)
+				out->of[c] += (double)row[c];
+		}
+	}
+	for (int c = 0; out->n && c < LAG_TIME_LIMIT; c++) {
+		out->of[c] /= (double)out->n;
+		out->step_ns += out->of[c];
+	}
+	free(counts);
+	return status;
+}
+
+static struct lag_found *add(struct lag_findings *out, const char *item, int64_t gain_ns,
+			     int64_t rank)
+{
+	struct lag_found *f = lag_vec_push(&out->found);
+
+	if (f)
+		*f = (struct lag_found){ .item = item, .gain_ns = gain_ns, .rank = rank };
+	return f;
+}
+
+/* A table by the name of its analysis. False when there is no such analysis, or it failed: the summary
+ * then goes without. */
+static bool table_of(struct lag_context *ctx, const char *name, struct lag_table *out)
+{
+	const struct lag_analysis *analysis = lag_analysis_find(name);
+	struct lag_err err;
+
+	*out = (struct lag_table){ 0 };
+	if (!analysis)
+		return false;
+	if (lag_failed(lag_analysis_run(analysis, ctx, out, &err))) {
+		lag_table_release(out);
+		return false;
+	}
+	return true;
+}
+
+static const struct lag_cell *cell(const struct lag_table *table, size_t row, const char *column)
+{
+	static const struct lag_cell none = { .null = true };
+	int at = lag_table_find_column(table, column);
+
+	return at < 0 ? &none : lag_table_cell(table, row, (size_t)at);
+}
+
+static int64_t int_of(const struct lag_table *table, size_t row, const char *column)
+{
+	const struct lag_cell *c = cell(table, row, column);
+
+	return c->null ? LAG_NONE : c->i;
+}
+
+static const char *text_of(const struct lag_table *table, size_t row, const char *column)
+{
+	const struct lag_cell *c = cell(table, row, column);
+
+	return c->null ? "" : c->text;
+}
+
+/* "rank 5 (node2, stage 2, dp 1)" */
+static void name_rank(struct lag_context *ctx, int64_t rank, char *out, size_t room)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
+	int r = lag_trace_find_rank(t, rank);
+	size_t n;
+
+	n = (size_t)snprintf(out, room, "rank %lld", (long long)rank);
+	if (r < 0 || !roles)
+		return;
+	n += (size_t)snprintf(out + n, room - n, " (%.60s",
+			      t->ranks[r].host < 0 ? "?" : t->hosts[t->ranks[r].host].name);
+	if (roles->ranks[r].stage >= 0 && roles->n_stages > 1)
+		n += (size_t)snprintf(out + n, room - n, ", stage %d", roles->ranks[r].stage);
+	if (roles->ranks[r].dp >= 0 && roles->n_dp > 1)
+		n += (size_t)snprintf(out + n, room - n, ", dp %d", roles->ranks[r].dp);
+	if (roles->ranks[r].tp >= 0 && roles->n_tp > 1)
+		n += (size_t)snprintf(out + n, room - n, ", tp %d", roles->ranks[r].tp);
+	(void)snprintf(out + n, room - n, ")");
+}
+
+static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findings *out)
+{
+	struct lag_table table;
+	char who[160];
+
+	if (!table_of(ctx, "stragglers", &table))
+		return LAG_OK;
+	out->accuses = table.outcome == LAG_OUTCOME_FINDING;
+	out->unsure = table.outcome == LAG_OUTCOME_UNSURE;
+	for (size_t i = 0; i < table.n_rows; i++) {
+		int64_t rank = int_of(&table, i, "rank"), cost = int_of(&table, i, "step_cost_ns");
+		const char *verdict = text_of(&table, i, "verdict");
+		const char *cause = text_of(&table, i, "cause");
+		bool unsure = !strncmp(verdict, "cannot tell", 11);
+		struct lag_found *f;
+
+		if (rank == LAG_NONE || !verdict[0] || (!unsure && (cost == LAG_NONE || cost <= 0)))
+			continue;
+		f = add(out, "straggler", unsure ? LAG_NONE : cost, rank);
+		if (!f) {
+			lag_table_release(&table);
+			return LAG_ERR_SYSTEM;
+		}
+		name_rank(ctx, rank, who, sizeof(who));
+		(void)snprintf(f->text, sizeof(f->text), "%s: %s%s%s", who, verdict,
+			       cause[0] ? ", " : "", cause);
+	}
+	lag_table_release(&table);
+	return LAG_OK;
+}
+
+static void from_what_if(struct lag_context *ctx, struct lag_findings *out)
+{
+	struct lag_table table;
+
+	if (!table_of(ctx, "what-if", &table))
+		return;
+	for (size_t i = 0; i < table.n_rows; i++)
+		if (strstr(text_of(&table, i, "scenario"), "straggler"))
+			out->step_without_stragglers_ns = int_of(&table, i, "step_ns");
+	lag_table_release(&table);
+}
+
+/* Mean of an ns column over its rows that have it; NaN when none has. */
+static double mean_of(const struct lag_table *table, const char *column)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < table->n_rows; i++) {
+		int64_t v = int_of(table, i, column);
+
+		if (v == LAG_NONE)
+			continue;
+		sum += (double)v;
+		n++;
+	}
+	return n ? sum / (double)n : NAN;
+}
+
+static enum lag_status from_bubbles(struct lag_context *ctx, const struct lag_mean_step *mean,
+				    struct lag_findings *out)
+{
+	struct lag_table table;
+	enum lag_status status = LAG_OK;
+	double imbalance;
+
+	if (!table_of(ctx, "bubbles", &table))
+		return LAG_OK;
+	out->bubble_measured = mean_of(&table, "measured_ns") / mean->step_ns;
+	out->bubble_ideal = mean_of(&table, "ideal_ns") / mean->step_ns;
+	imbalance = mean_of(&table, "imbalance_ns");
+	if (isfinite(imbalance) && imbalance > WORTH_SAYING * mean->step_ns) {
+		struct lag_found *f = add(out, "imbalance", (int64_t)llround(imbalance), LAG_NONE);
+
+		if (f)
+			(void)snprintf(f->text, sizeof(f->text),
+				       "the pipeline's stages carry unequal work");
+		else
+			status = LAG_ERR_SYSTEM;
+	}
+	lag_table_release(&table);
+	return status;
+}
+
+/* Exposed communication by role and function: what each would win at most, were it hidden. */
+static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_mean_step *mean,
+				    struct lag_findings *out)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_ledger *ledger = lag_context_ledger(ctx, NULL);
+	const struct lag_steps *steps = lag_context_steps(ctx, NULL);
+	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
+	double sum[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT] = { { 0 } };
+
+	for (size_t i = 0; i < ledger->first[ledger->n_ranks]; i++) {
+		const struct lag_time_slice *s = &ledger->slices[i];
+		const struct lag_launch *l;
+		uint8_t func;
+
+		if (s->launch < 0 ||
+		    (s->class != LAG_TIME_EXPOSED_TRANSFER && s->class != LAG_TIME_EXPOSED_WAIT))
+			continue;
+		l = &t->launches[s->launch];
+		/* Per step means: what no step holds is not counted. */
+		if (!l->n_ops || l->gpu < 0 || steps->of_gpu[l->gpu] < 0 ||
+		    !lag_covers_launch(ctx, steps, (size_t)s->launch) ||
+		    !lag_context_has_rank(ctx, t->ranks[l->r].rank))
+			continue;
+		func = t->ops[l->first_op].func;
+		sum[roles->comm_role[l->comm]][func < LAG_FUNC_LIMIT ? func : 0] +=
+			(double)(s->end_ns - s->start_ns);
+	}
+	for (int role = 0; role < LAG_ROLE_LIMIT; role++) {
+		for (int func = 0; func < LAG_FUNC_LIMIT; func++) {
+			double per_step = sum[role][func] / (double)(mean->n ? mean->n : 1);
+			struct lag_found *f;
+
+			if (per_step < WORTH_SAYING * mean->step_ns || per_step <= 0)
+				continue;
+			f = add(out, "exposed_comm", (int64_t)llround(per_step), LAG_NONE);
+			if (!f)
+				return LAG_ERR_SYSTEM;
+			(void)snprintf(f->text, sizeof(f->text),
+				       "%s%s%s is not hidden behind compute (at most)",
+				       role == LAG_ROLE_UNSURE
+					       ? ""
+					       : lag_comm_role_name((enum lag_comm_role)role),
+				       role == LAG_ROLE_UNSURE ? "" : " ", lag_func_name(func));
+		}
+	}
+	return LAG_OK;
+}
+
+static enum lag_status from_classes(const struct lag_mean_step *mean, struct lag_findings *out)
+{
+	static const struct {
+		enum lag_time_class class;
+		const char *text;
+	} said[] = {
+		{ LAG_TIME_HOST, "the GPU waits for the host to launch work (at most)" },
+		{ LAG_TIME_COPY, "copies are not hidden behind compute (at most)" },
+	};
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		double ns = mean->of[said[i].class];
+		struct lag_found *f;
+
+		if (ns <= WORTH_SAYING * mean->step_ns)
+			continue;
+		f = add(out, lag_time_class_name(said[i].class), (int64_t)llround(ns), LAG_NONE);
+		if (!f)
+			return LAG_ERR_SYSTEM;
+		(void)snprintf(f->text, sizeof(f->text), "%s", said[i].text);
+	}
+	return LAG_OK;
+}
+
+/* Largest gain first; what is named without a gain comes before all: it is an open question. */
+static int by_gain(const void *a, const void *b)
+{
+	const struct lag_found *x = a, *y = b;
+	int64_t gx = x->gain_ns == LAG_NONE ? INT64_MAX : x->gain_ns;
+	int64_t gy = y->gain_ns == LAG_NONE ? INT64_MAX : y->gain_ns;
+
+	if (gx != gy)
+		return gx < gy ? 1 : -1;
+	return strcmp(x->text, y->text);
+}
+
+/* Whether lateness can be judged at all: more than one rank, and all of them on record. */
+static bool can_judge(const struct lag_trace *t)
+{
+	if (t->n_ranks < 2 || (t->world_size != LAG_NONE && t->world_size > (int64_t)t->n_ranks))
+		return false;
+	for (size_t r = 0; r < t->n_ranks; r++)
+		if (!t->ranks[r].recorded)
+			return false;
+	return true;
+}
+
+enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_mean_step *mean,
+				     struct lag_findings *out, struct lag_err *err)
+{
+	enum lag_status status;
+
+	*out = (struct lag_findings){ .found = LAG_VEC_INIT(struct lag_found),
+				      .step_without_stragglers_ns = LAG_NONE,
+				      .bubble_ideal = NAN,
+				      .bubble_measured = NAN };
+	status = from_stragglers(ctx, out);
+	if (!lag_failed(status))
+		status = from_bubbles(ctx, mean, out);
+	if (!lag_failed(status))
+		status = from_exposed(ctx, mean, out);
+	if (!lag_failed(status))
+		status = from_classes(mean, out);
+	if (lag_failed(status)) {
+		lag_findings_release(out);
+		return lag_err_set(err, status, "summary: no memory");
+	}
+	from_what_if(ctx, out);
+	if (!out->accuses && !can_judge(lag_context_trace(ctx)))
+		out->unsure = true;
+	if (out->found.n)
+		qsort(out->found.items, out->found.n, out->found.item_size, by_gain);
+	return LAG_OK;
+}
+
+void lag_findings_release(struct lag_findings *findings)
+{
+	lag_vec_release(&findings->found);
+}

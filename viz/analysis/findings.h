@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings of the summary: each with what fixing it would win at most, collected from the tables of the
+ * other analyses (by name, so that none is needed) and from the ledger. */
+#ifndef VIZ_ANALYSIS_FINDINGS_H
+#define VIZ_ANALYSIS_FINDINGS_H
+
+#include "viz/analysis/analysis.h"
+
+struct lag_found {
+	const char *item; /* kind: "straggler", "imbalance", "exposed_comm", ... */
+	char text[256];
+	int64_t gain_ns; /* of one step; LAG_NONE not known */
+	int64_t rank;    /* LAG_NONE none */
+};
+
+struct lag_findings {
+	struct lag_vec found;                 /* struct lag_found, largest gain first */
+	int64_t step_without_stragglers_ns;   /* LAG_NONE not known */
+	double bubble_ideal, bubble_measured; /* shares of the step; NaN n/a */
+	bool accuses;                         /* a straggler is named */
+	bool unsure;                          /* who is late cannot be told */
+};
+
+/* Mean ns of a step that one rank spends in each class, over ranks and chosen steps. */
+struct lag_mean_step {
+	double of[LAG_TIME_LIMIT], step_ns;
+	size_t n; /* ranks x steps behind it */
+};
+
+enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,
+				      struct lag_err *err) LAG_MUST_USE;
+
+enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_mean_step *mean,
+				     struct lag_findings *out, struct lag_err *err) LAG_MUST_USE;
+void lag_findings_release(struct lag_findings *findings);
+
+#endif

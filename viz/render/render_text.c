@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aligned columns for people. Where the terminal is narrow, texts shorten first, numbers never do. */
+#include <stdlib.h>
+
+#include "schema/base/fmt.h"
+#include "viz/render/render.h"
+
+#define TEXT_MIN  8  /* columns that a text keeps */
+#define TEXT_MAX  60 /* unless the terminal is wider than the table */
+#define GAP_WIDTH 2
+
+static void rule(struct lag_buf *out, size_t width, bool utf8)
+{
+	for (size_t i = 0; i < width; i++)
+		lag_buf_puts(out, utf8 ? "\xe2\x94\x80" : "-");
+	lag_buf_putc(out, '\n');
+}
+
+static void measure(const struct lag_table *table, size_t *widths)
+{
+	struct lag_buf cell = { 0 };
+
+	for (size_t c = 0; c < table->n_columns; c++)
+		widths[c] = lag_fmt_width(table->columns[c].title);
+	for (size_t r = 0; r < table->n_rows; r++) {
+		for (size_t c = 0; c < table->n_columns; c++) {
+			size_t w;
+
+			lag_buf_clear(&cell);
+			lag_table_format(table, r, c, &cell);
+			w = lag_fmt_width(lag_buf_text(&cell));
+			if (w > widths[c])
+				widths[c] = w;
+		}
+	}
+	lag_buf_release(&cell);
+}
+
+static size_t total(const size_t *widths, size_t n)
+{
+	size_t sum = n ? GAP_WIDTH * (n - 1) : 0;
+
+	for (size_t c = 0; c < n; c++)
+		sum += widths[c];
+	return sum;
+}
+
+/* Takes columns away from the widest text until the table fits, or no text can give more. */
+static void fit(const struct lag_table *table, size_t *widths, int width)
+{
+	size_t room = width > 0 ? (size_t)width : 0;
+
+	for (;;) {
+		size_t widest = table->n_columns;
+
+		for (size_t c = 0; c < table->n_columns; c++)
+			if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > TEXT_MIN &&
+			    (widest == table->n_columns || widths[c] > widths[widest]))
+				widest = c;
+		if (widest == table->n_columns)
+			return;
+		if (room ? total(widths, table->n_columns) <= room : widths[widest] <= TEXT_MAX)
+			return;
+		widths[widest]--;
+	}
+}
+
+static void rows(const struct lag_table *table, const size_t *widths, bool utf8,
+		 struct lag_buf *out)
+{
+	struct lag_buf cell = { 0 };
+
+	for (size_t c = 0; c < table->n_columns; c++) {
+		bool last = c + 1 == table->n_columns;
+		bool text = table->columns[c].unit == LAG_UNIT_TEXT;
+
+		lag_render_pad(out, table->columns[c].title,
+			       last && text ? lag_fmt_width(table->columns[c].title) : widths[c],
+			       !text, utf8);
+		lag_buf_puts(out, last ? "\n" : "  ");
+	}
+	rule(out, total(widths, table->n_columns), utf8);
+	for (size_t r = 0; r < table->n_rows; r++) {
+		for (size_t c = 0; c < table->n_columns; c++) {
+			bool last = c + 1 == table->n_columns;
+			bool text = table->columns[c].unit == LAG_UNIT_TEXT;
+			size_t width = widths[c];
+
+			lag_buf_clear(&cell);
+			lag_table_format(table, r, c, &cell);
+			if (last && text && lag_fmt_width(lag_buf_text(&cell)) < width)
+				width = lag_fmt_width(lag_buf_text(&cell));
+			lag_render_pad(out, lag_buf_text(&cell), width, !text, utf8);
+			lag_buf_puts(out, last ? "\n" : "  ");
+		}
+	}
+	lag_buf_release(&cell);
+}
+
+static void foot(const struct lag_table *table, struct lag_buf *out)
+{
+	for (size_t c = 0; c < table->n_columns; c++)
+		if (table->columns[c].unit == LAG_UNIT_SHARE && table->columns[c].of)
+			lag_buf_printf(out, "%s: share of %s\n", table->columns[c].title,
+				       table->columns[c].of);
+	for (size_t i = 0; i < table->n_notes; i++) {
+		lag_fmt_name(out, lag_buf_text(&table->notes[i]));
+		lag_buf_putc(out, '\n');
+	}
+}
+
+static void render(const struct lag_table *table, const struct lag_trace *trace,
+		   const struct lag_render_opts *opts, struct lag_buf *out)
+{
+	size_t *widths;
+
+	if (lag_render_is_page(table)) {
+		lag_render_page(table, trace, opts, out);
+		return;
+	}
+	widths = lag_calloc(table->n_columns, sizeof(*widths));
+	if (!widths) {
+		out->failed = true;
+		return;
+	}
+	measure(table, widths);
+	fit(table, widths, opts->width);
+	if (table->n_rows)
+		rows(table, widths, opts->utf8, out);
+	else
+		lag_buf_printf(out, "%s: nothing to show\n", table->analysis);
+	if (table->n_rows && (table->n_notes || total(widths, table->n_columns)))
+		lag_buf_putc(out, '\n');
+	foot(table, out);
+	free(widths);
+}
+
+const struct lag_renderer lag_renderer_text = { "text", render };
