@@ -54,8 +54,8 @@ static void describe_cluster(const char *dir)
 {
 	(void)setenv("SIMGPU_SEED", "7", 1);
 	(void)setenv("SIMGPU_SLOW", "5:1.3", 1);
-	(void)setenv("SIMGPU_HOST_OFFSETS_MS", "0,17,-31,8", 1);
-	(void)setenv("SIMGPU_HOST_DRIFTS_PPM", "0,40,-25,12", 1);
+	(void)setenv("SIMGPU_HOST_OFFSET_MS", "0,17,-31,8", 1);
+	(void)setenv("SIMGPU_HOST_DRIFT_PPM", "0,40,-25,12", 1);
 	(void)setenv("PIPETRAIN_RDV", dir, 1);
 }
 
@@ -68,7 +68,7 @@ static int record(const char *self, const char *dir, const char *steps)
 	struct lag_err err;
 
 	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
-	    lag_failed(lag_where("apps/pipetrain", train, sizeof(train), &err)))
+	    lag_failed(lag_where("tests/apps/pipetrain", train, sizeof(train), &err)))
 		return lag_cmd_fail("demo", &err);
 	describe_cluster(dir);
 	/* Unit separators: paths may hold blanks. */
