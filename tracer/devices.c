@@ -24,13 +24,14 @@ struct driver {
 
 static const struct {
 	const char *name;
-	size_t at;
+	size_t at; /* members named twice: the later name, where it exists, wins */
 } functions[] = {
 	{ "cuDriverGetVersion", offsetof(struct driver, get_version) },
 	{ "cuDeviceGetCount", offsetof(struct driver, get_count) },
 	{ "cuDeviceGet", offsetof(struct driver, get) },
 	{ "cuDeviceGetName", offsetof(struct driver, get_name) },
 	{ "cuDeviceGetUuid", offsetof(struct driver, get_uuid) },
+	{ "cuDeviceGetUuid_v2", offsetof(struct driver, get_uuid) },
 	{ "cuDeviceGetAttribute", offsetof(struct driver, get_attribute) },
 	{ "cuDeviceTotalMem_v2", offsetof(struct driver, get_memory) },
 };
@@ -42,11 +43,11 @@ static bool load(struct driver *drv)
 	for (size_t i = 0; lib && i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *p = dlsym(lib, functions[i].name);
 
-		if (!p)
-			return false;
-		memcpy((char *)drv + functions[i].at, &p, sizeof(p));
+		if (p)
+			memcpy((char *)drv + functions[i].at, &p, sizeof(p));
 	}
-	return lib != NULL;
+	return drv->get_version && drv->get_count && drv->get && drv->get_name && drv->get_uuid &&
+	       drv->get_attribute && drv->get_memory;
 }
 
 /* The kernel module's version, which is what people call the driver's. */
@@ -137,7 +138,7 @@ static void device(struct lag_trace_producer *prod, const struct driver *drv, in
 void lag_devices_describe(struct lag_trace_producer *prod)
 {
 	static bool done;
-	struct driver drv;
+	struct driver drv = { 0 };
 	int n = 0, version = 0;
 
 	if (done)

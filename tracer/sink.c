@@ -11,6 +11,9 @@
 
 #include "tracer/clock.h"
 
+/* Not the first hook of a thread: it opens files and maps memory, and is no sample of the rest. */
+#define SAMPLE_AT (LAG_SINK_SAMPLE / 2)
+
 static struct {
 	struct lag_thread *slots;
 	struct lag_trace_file *file;
@@ -123,7 +126,7 @@ struct lag_thread *lag_sink_enter(enum lag_record_kind kind)
 		atomic_store_explicit(&t->busy, 0, memory_order_relaxed);
 		return NULL;
 	}
-	if (t->n_hooks % LAG_SINK_SAMPLE == 0)
+	if (t->n_hooks % LAG_SINK_SAMPLE == SAMPLE_AT)
 		t->entered_ns = lag_clock_get(CLOCK_MONOTONIC);
 	return t;
 }
@@ -132,7 +135,7 @@ void lag_sink_leave(struct lag_thread *t)
 {
 	uint64_t n = atomic_load_explicit(&t->n_hooks, memory_order_relaxed);
 
-	if (n % LAG_SINK_SAMPLE == 0) {
+	if (n % LAG_SINK_SAMPLE == SAMPLE_AT) {
 		int64_t spent = lag_clock_get(CLOCK_MONOTONIC) - t->entered_ns;
 
 		atomic_store_explicit(&t->sampled_ns,

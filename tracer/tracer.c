@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "schema/base/ranks.h"
+#include "schema/base/parse.h"
 #include "schema/env.h"
 #include "tracer/config.h"
 #include "tracer/self.h"
@@ -54,7 +54,9 @@ static void start(void)
 	if (!cfg->dir[0])
 		return;
 	lag_self_read(&tracer.self);
-	if (!lag_ranks_contain(cfg->ranks, tracer.self.rank.rank))
+	/* A process whose rank is not known is in no list. */
+	if (cfg->ranks[0] &&
+	    (tracer.self.rank.rank == LAG_NONE || !lag_list_has(cfg->ranks, tracer.self.rank.rank)))
 		return;
 	if (!lag_guard_open()) {
 		lag_config_debug("no MADV_WIPEONFORK: not recording");
