@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUPTI's life in this process: open inside cuInit, callbacks on any thread, the rest on the writer's. */
-#include "tracer/cupti.h"
+#include "tracer/cupti_door.h"
 
 #include <stdio.h>
 

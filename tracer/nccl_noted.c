@@ -6,8 +6,8 @@
 
 #include "schema/base/map.h"
 #include "tracer/config.h"
-#include "tracer/cupti.h"
-#include "tracer/nccl.h"
+#include "tracer/cupti_door.h"
+#include "tracer/nccl_door.h"
 #include "tracer/nccl_internal.h"
 #include "tracer/tracer.h"
 

@@ -2,7 +2,7 @@
 /* NVTX annotations to range records, in the program's threads. NCCL's own domain is not recorded as
  * annotations: it becomes operations (nccl_noted.c). */
 #include "tracer/clock.h"
-#include "tracer/nccl.h"
+#include "tracer/nccl_door.h"
 #include "tracer/nvtx_internal.h"
 #include "tracer/sink.h"
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "tracer/config.h"
-#include "tracer/cupti.h"
+#include "tracer/cupti_door.h"
 #include "tracer/export.h"
 #include "tracer/nvtx_internal.h"
 #include "tracer/tracer.h"

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "tracer/clock.h"
-#include "tracer/cupti.h"
+#include "tracer/cupti_door.h"
 #include "tracer/devices.h"
-#include "tracer/nccl.h"
+#include "tracer/nccl_door.h"
 #include "tracer/self.h"
 #include "tracer/spool.h"
 #include "tracer/tracer.h"

@@ -11,7 +11,7 @@ ALLOWED = {
     "schema/trace": ("schema/base", "schema/record", "schema/trace"),
     "schema/db": ("schema/base", "schema/record", "schema/db", "schema/sql"),
     "schema": ("schema/env.h",),
-    "tracer": ("tracer", "schema/base", "schema/record", "schema/trace", "schema/env.h"),
+    "tracer": ("tracer", "schema/base", "schema/record", "schema/trace", "schema/env.h", "schema/libs.def"),
     "merge": ("merge", "schema"),
     "viz/model": ("viz/model", "schema"),
     "viz/analysis": ("viz/analysis", "viz/model", "schema"),

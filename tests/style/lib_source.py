@@ -37,7 +37,7 @@ def functions(text):
         if start is None:
             if line.startswith("{"):
                 start = i
-            elif re.match(r"[A-Za-z_].*\(", line) and not line.startswith(("#", "typedef")):
+            elif re.match(r"[A-Za-z_].*\w\(", line) and not line.startswith(("#", "typedef")):
                 name = re.match(r".*?(\w+)\(", line)[1]
         elif line.startswith("}"):
             if not line.startswith("};"):

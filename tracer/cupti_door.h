@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUPTI as the rest of the tracer sees it. No CUDA type leaves the cupti_*.c files. */
-#ifndef TRACER_CUPTI_H
-#define TRACER_CUPTI_H
+#ifndef TRACER_CUPTI_DOOR_H
+#define TRACER_CUPTI_DOOR_H
 
 #include "schema/trace/trace_writer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL as seen by the other doors: the writer, and the annotations NCCL itself makes. */
-#ifndef TRACER_NCCL_H
-#define TRACER_NCCL_H
+#ifndef TRACER_NCCL_DOOR_H
+#define TRACER_NCCL_DOOR_H
 
 #include "schema/trace/trace_writer.h"
 
