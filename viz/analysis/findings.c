@@ -203,6 +203,30 @@ static enum lag_status from_bubbles(struct lag_context *ctx, const struct lag_me
 	return status;
 }
 
+/* Whether a slice of communication belongs to a step and rank of the report. */
+static bool covers_slice(struct lag_context *ctx, const struct lag_steps *steps,
+			 const struct lag_launch *launch)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	int32_t step = launch->gpu < 0 ? -1 : steps->of_gpu[launch->gpu];
+
+	return step >= 0 && lag_context_has_step(ctx, steps->steps[step].number) &&
+	       lag_context_has_rank(ctx, t->ranks[launch->r].rank);
+}
+
+static enum lag_status add_exposed(struct lag_findings *out, int role, int func, double ns)
+{
+	struct lag_found *f = add(out, "exposed_comm", (int64_t)llround(ns), LAG_NONE);
+	bool known = role != LAG_ROLE_UNSURE;
+
+	if (!f)
+		return LAG_ERR_SYSTEM;
+	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most)",
+		       known ? lag_comm_role_name((enum lag_comm_role)role) : "", known ? " " : "",
+		       func ? lag_func_name(func) : "communication");
+	return LAG_OK;
+}
+
 /* Exposed communication by role and function: what each would win at most, were it hidden. */
 static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_mean_step *mean,
 				    struct lag_findings *out)
@@ -211,45 +235,35 @@ static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_me
 	const struct lag_ledger *ledger = lag_context_ledger(ctx, NULL);
 	const struct lag_steps *steps = lag_context_steps(ctx, NULL);
 	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
-	double sum[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT] = { { 0 } };
+	double sum[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT] = { { 0 } }, known = 0, all;
+	enum lag_status status = LAG_OK;
 
+	if (!ledger || !steps || !roles || !mean->n)
+		return LAG_OK;
 	for (size_t i = 0; i < ledger->first[ledger->n_ranks]; i++) {
 		const struct lag_time_slice *s = &ledger->slices[i];
-		const struct lag_launch *l;
+		const struct lag_launch *l = s->launch < 0 ? NULL : &t->launches[s->launch];
 		uint8_t func;
 
-		if (s->launch < 0 ||
+		if (!l || !l->n_ops || !covers_slice(ctx, steps, l) ||
 		    (s->class != LAG_TIME_EXPOSED_TRANSFER && s->class != LAG_TIME_EXPOSED_WAIT))
-			continue;
-		l = &t->launches[s->launch];
-		/* Per step means: what no step holds is not counted. */
-		if (!l->n_ops || l->gpu < 0 || steps->of_gpu[l->gpu] < 0 ||
-		    !lag_covers_launch(ctx, steps, (size_t)s->launch) ||
-		    !lag_context_has_rank(ctx, t->ranks[l->r].rank))
 			continue;
 		func = t->ops[l->first_op].func;
 		sum[roles->comm_role[l->comm]][func < LAG_FUNC_LIMIT ? func : 0] +=
-			(double)(s->end_ns - s->start_ns);
+			(double)(s->end_ns - s->start_ns) / (double)mean->n;
 	}
-	for (int role = 0; role < LAG_ROLE_LIMIT; role++) {
-		for (int func = 0; func < LAG_FUNC_LIMIT; func++) {
-			double per_step = sum[role][func] / (double)(mean->n ? mean->n : 1);
-			struct lag_found *f;
-
-			if (per_step < WORTH_SAYING * mean->step_ns || per_step <= 0)
-				continue;
-			f = add(out, "exposed_comm", (int64_t)llround(per_step), LAG_NONE);
-			if (!f)
-				return LAG_ERR_SYSTEM;
-			(void)snprintf(f->text, sizeof(f->text),
-				       "%s%s%s is not hidden behind compute (at most)",
-				       role == LAG_ROLE_UNSURE
-					       ? ""
-					       : lag_comm_role_name((enum lag_comm_role)role),
-				       role == LAG_ROLE_UNSURE ? "" : " ", lag_func_name(func));
+	for (int role = 0; role < LAG_ROLE_LIMIT && !lag_failed(status); role++) {
+		for (int func = 0; func < LAG_FUNC_LIMIT && !lag_failed(status); func++) {
+			known += sum[role][func];
+			if (sum[role][func] > WORTH_SAYING * mean->step_ns)
+				status = add_exposed(out, role, func, sum[role][func]);
 		}
 	}
-	return LAG_OK;
+	/* Communication kernels that no recorded call explains. */
+	all = mean->of[LAG_TIME_EXPOSED_TRANSFER] + mean->of[LAG_TIME_EXPOSED_WAIT];
+	if (!lag_failed(status) && all - known > WORTH_SAYING * mean->step_ns)
+		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known);
+	return status;
 }
 
 static enum lag_status from_classes(const struct lag_mean_step *mean, struct lag_findings *out)

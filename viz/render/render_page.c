@@ -51,7 +51,8 @@ static void bar(const char *item, double share, bool utf8, struct lag_buf *out)
 
 		if (strcmp(glyphs[i].item, item) != 0)
 			continue;
-		lag_buf_puts(out, "  ");
+		if (n > 0)
+			lag_buf_puts(out, "  ");
 		for (long k = 0; k < n && k < BAR_WIDTH; k++)
 			lag_buf_puts(out, utf8 ? glyphs[i].glyph : glyphs[i].ascii);
 	}
@@ -70,7 +71,8 @@ static void value(const struct lag_table *table, size_t row, bool utf8, struct l
 		lag_fmt_share(&number, share->d);
 		lag_buf_puts(out, "  ");
 		lag_render_pad(out, lag_buf_text(&number), 7, true, utf8);
-		bar(text_of(table, row, "item"), share->d, utf8, out);
+		if (!strcmp(text_of(table, row, "section"), "time"))
+			bar(text_of(table, row, "item"), share->d, utf8, out);
 	}
 	lag_buf_release(&number);
 }
