@@ -119,6 +119,64 @@ static void a_missing_member_leaves_communication_unsplit(void **state)
 	lag_context_free(ctx);
 }
 
+static size_t work(struct trace_builder *tb, int rank, int64_t start, int64_t end,
+		   const char *range)
+{
+	size_t k = tb_kernel(tb, rank, 7, "gemm", start, end);
+
+	tb_range(tb, rank, 1, range, start - 4, start - 1);
+	tb_launched(tb, k, 1, start - 3, start - 2);
+	return k;
+}
+
+/* Two stages, one microbatch, one step:
+ *   rank 0  F 1000-1100 | send .. | waits in recv 1110-1300, 10 of transfer | B 1310-1500 | DP wait
+ *   rank 1  sits in its DP group's collective until 1110 | recv | F 1120-1200 | B 1210-1290 | send */
+static void a_bubble_is_inside_the_window_and_nowhere_else(void **state)
+{
+	static const int pipe[] = { 0, 1 }, alone[] = { 1 }, first[] = { 0 };
+	const struct lag_model_opts opts = { .layout = "pp=2" };
+	struct trace_builder tb;
+	const struct lag_ledger *ledger;
+	struct lag_context *ctx;
+	struct lag_err err;
+	uint32_t pp, dp0, dp1;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	pp = tb_comm(&tb, "pp", pipe, 2);
+	dp0 = tb_comm(&tb, "dp0", first, 1);
+	dp1 = tb_comm(&tb, "dp1", alone, 1);
+	for (int r = 0; r < 2; r++)
+		tb_range(&tb, r, 1, "step 0", 500, 1400);
+	work(&tb, 0, 1000, 1100, "forward 0");
+	tb_op(&tb, pp, 0, LAG_FUNC_SEND, 0, 1, 4096, 1100, 1120);
+	tb_op(&tb, pp, 0, LAG_FUNC_RECV, 0, 1, 4096, 1120, 1310);
+	work(&tb, 0, 1310, 1500, "backward 0");
+	tb_op(&tb, dp0, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 1500, 1550);
+	tb_op(&tb, dp1, 1, LAG_FUNC_ALL_GATHER, 0, -1, 4096, 600, 1090);
+	tb_op(&tb, pp, 1, LAG_FUNC_RECV, 0, 0, 4096, 1090, 1120);
+	work(&tb, 1, 1120, 1200, "forward 0");
+	work(&tb, 1, 1210, 1290, "backward 0");
+	tb_op(&tb, pp, 1, LAG_FUNC_SEND, 0, 0, 4096, 1290, 1310);
+	assert_int_equal(lag_context_new(tb_finish(&tb), &opts, &ctx, &err), LAG_OK);
+	ledger = lag_context_ledger(ctx, &err);
+	assert_non_null(ledger);
+	/* Times are relative to 500. The window is 500..1000 (1000 to 1500 as written above). */
+	assert_int_equal(in_class(ledger, 0, LAG_TIME_COMPUTE, 0, 1100), 290);
+	assert_int_equal(in_class(ledger, 0, LAG_TIME_BUBBLE, 0, 1100), 1290 - 1120);
+	assert_int_equal(in_class(ledger, 0, LAG_TIME_EXPOSED_TRANSFER, 500, 1000), 20 + 20);
+	/* Before its first forward rank 1 is in the bubble even inside the all-gather and the receive;
+	 * before the window it is not. */
+	assert_int_equal(in_class(ledger, 1, LAG_TIME_BUBBLE, 0, 500), 0);
+	assert_int_equal(in_class(ledger, 1, LAG_TIME_EXPOSED_TRANSFER, 0, 500), 400);
+	assert_int_equal(in_class(ledger, 1, LAG_TIME_BUBBLE, 500, 620), 120);
+	/* After its last backward too, until the window ends; what the send does then is no matter. */
+	assert_int_equal(in_class(ledger, 1, LAG_TIME_BUBBLE, 790, 1100), 210);
+	assert_int_equal(in_class(ledger, 0, LAG_TIME_BUBBLE, 1000, 1100), 0);
+	lag_context_free(ctx);
+}
+
 #define SPACE 600
 
 /* Random compute, copies, all-reduces and step ranges on two ranks. */
@@ -246,6 +304,7 @@ int main(void)
 		cmocka_unit_test(compute_hides_communication_and_copies),
 		cmocka_unit_test(a_late_launch_is_the_hosts_and_a_queued_one_is_not),
 		cmocka_unit_test(a_missing_member_leaves_communication_unsplit),
+		cmocka_unit_test(a_bubble_is_inside_the_window_and_nowhere_else),
 		cmocka_unit_test(random_traces_add_up_and_follow_the_precedence),
 	};
 

@@ -214,9 +214,11 @@ out:
 	return status;
 }
 
-static void widen_to_steps(const struct lag_ledger_inputs *in, size_t r,
-			   struct lag_ledger_layers *out)
+/* The ledger reaches over whole steps, and over windows that other ranks of the group end. */
+static void widen(const struct lag_ledger_inputs *in, size_t r, struct lag_ledger_layers *out)
 {
+	const struct lag_vec *bubbles = &out->of[LAG_TIME_BUBBLE];
+
 	for (size_t s = 0; s < in->steps->n_steps; s++) {
 		const struct lag_step_span *span = lag_steps_span(in->steps, s, r);
 
@@ -226,6 +228,14 @@ static void widen_to_steps(const struct lag_ledger_inputs *in, size_t r,
 			out->from_ns = span->start_ns;
 		if (out->to_ns == LAG_NONE || span->end_ns > out->to_ns)
 			out->to_ns = span->end_ns;
+	}
+	for (size_t i = 0; i < bubbles->n; i++) {
+		const struct lag_ledger_span *b = &LAG_VEC_AT(bubbles, struct lag_ledger_span, i);
+
+		if (out->from_ns == LAG_NONE || b->start_ns < out->from_ns)
+			out->from_ns = b->start_ns;
+		if (out->to_ns == LAG_NONE || b->end_ns > out->to_ns)
+			out->to_ns = b->end_ns;
 	}
 }
 
@@ -242,7 +252,7 @@ enum lag_status lag_ledger_layers_make(const struct lag_ledger_inputs *in, size_
 		status = add_events(in, r, out);
 	if (!lag_failed(status))
 		status = add_window_ends(in, r, out);
-	widen_to_steps(in, r, out);
+	widen(in, r, out);
 	for (int c = 0; c < LAG_TIME_HOST; c++)
 		make_disjoint(&out->of[c]);
 	return status;
