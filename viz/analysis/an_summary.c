@@ -50,7 +50,8 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 		lag_buf_printf(&text, "%zu rank%s", recorded, recorded == 1 ? "" : "s");
 	lag_buf_printf(&text, ", %zu host%s", t->n_hosts, t->n_hosts == 1 ? "" : "s");
 	if (recorded > 1)
-		lag_buf_printf(&text, ", %s", roles->shape);
+		lag_buf_printf(&text, ", %s%s", strcmp(roles->shape, "unsure") ? "" : "layout ",
+			       roles->shape);
 	if (pipeline->n_groups && pipeline->groups[0].schedule != LAG_SCHEDULE_UNKNOWN)
 		lag_buf_printf(&text, ", %s m=%d", lag_schedule_name(pipeline->groups[0].schedule),
 			       pipeline->groups[0].n_microbatches);
@@ -115,6 +116,9 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 static void finding_rows(const struct lag_trace *t, const struct lag_findings *findings,
 			 const struct lag_mean_step *mean, struct lag_table *out)
 {
+	char text[200];
+
+	(void)snprintf(text, sizeof(text), "who is late is withheld: %s", findings->withheld);
 	for (size_t i = 0; i < findings->found.n && i < FINDINGS_SHOWN; i++) {
 		const struct lag_found *f = &LAG_VEC_AT(&findings->found, struct lag_found, i);
 
@@ -132,10 +136,9 @@ static void finding_rows(const struct lag_trace *t, const struct lag_findings *f
 		row(out, "finding", "one_rank",
 		    "one rank's trace: where its own time goes, not whom it waited for", LAG_NONE,
 		    NAN);
-	else if (findings->unsure)
-		row(out, "finding", "cannot_tell",
-		    "who is late cannot be told from what is on record", LAG_NONE, NAN);
-	else if (!findings->accuses && lag_analysis_find("stragglers"))
+	else if (findings->withheld[0])
+		row(out, "finding", "withheld", text, LAG_NONE, NAN);
+	else if (!findings->accuses && !findings->unsure)
 		row(out, "finding", "nobody_late", "no rank is slower than its peers", LAG_NONE,
 		    NAN);
 }

@@ -118,47 +118,97 @@ static void name_rank(struct lag_context *ctx, int64_t rank, char *out, size_t r
 	(void)snprintf(out + n, room - n, ")");
 }
 
-static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findings *out)
+static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_straggler *s,
+				     size_t r, struct lag_findings *out)
 {
-	struct lag_table table;
-	char who[160];
+	int64_t rank = lag_context_trace(ctx)->ranks[r].rank;
+	struct lag_found *f = add(out, "straggler", s->step_cost_ns, rank);
+	char who[160], ratio[48] = "";
 
-	if (!table_of(ctx, "stragglers", &table))
+	if (!f)
+		return LAG_ERR_SYSTEM;
+	name_rank(ctx, rank, who, sizeof(who));
+	if (s->verdict == LAG_VERDICT_CANNOT_TELL) {
+		(void)snprintf(f->text, sizeof(f->text),
+			       "%s: slow rank or heavy stage, cannot tell without a peer", who);
 		return LAG_OK;
-	out->accuses = table.outcome == LAG_OUTCOME_FINDING;
-	out->unsure = table.outcome == LAG_OUTCOME_UNSURE;
-	for (size_t i = 0; i < table.n_rows; i++) {
-		int64_t rank = int_of(&table, i, "rank"), cost = int_of(&table, i, "step_cost_ns");
-		const char *verdict = text_of(&table, i, "verdict");
-		const char *cause = text_of(&table, i, "cause");
-		bool unsure = !strncmp(verdict, "cannot tell", 11);
-		struct lag_found *f;
-
-		if (rank == LAG_NONE || !verdict[0] || (!unsure && (cost == LAG_NONE || cost <= 0)))
-			continue;
-		f = add(out, "straggler", unsure ? LAG_NONE : cost, rank);
-		if (!f) {
-			lag_table_release(&table);
-			return LAG_ERR_SYSTEM;
-		}
-		name_rank(ctx, rank, who, sizeof(who));
-		(void)snprintf(f->text, sizeof(f->text), "%s: %s%s%s", who, verdict,
-			       cause[0] ? ", " : "", cause);
 	}
-	lag_table_release(&table);
+	if (isfinite(s->ratio) && s->cause != LAG_CAUSE_HOST)
+		(void)snprintf(ratio, sizeof(ratio), ", %.2fx its peers", s->ratio);
+	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s, slow in %u of %u steps", who,
+		       s->cause ? lag_cause_name(s->cause) : "slow", ratio,
+		       lag_verdict_name(s->verdict), s->steps_slow, s->steps_seen);
 	return LAG_OK;
 }
 
-static void from_what_if(struct lag_context *ctx, struct lag_findings *out)
+static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findings *out,
+				       struct lag_err *err)
 {
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_stragglers *all = lag_context_stragglers(ctx, err);
+	enum lag_status status = LAG_OK;
+
+	if (!all)
+		return err->status;
+	(void)snprintf(out->withheld, sizeof(out->withheld), "%s", all->withheld);
+	out->unsure = all->withheld[0] != 0;
+	for (size_t r = 0; r < all->n_ranks && !lag_failed(status); r++) {
+		const struct lag_straggler *s = &all->ranks[r];
+
+		if (!lag_context_has_rank(ctx, t->ranks[r].rank))
+			continue;
+		if (lag_verdict_accuses(s->verdict))
+			out->accuses = true;
+		else if (s->verdict == LAG_VERDICT_CANNOT_TELL)
+			out->unsure = true;
+		else
+			continue;
+		status = add_straggler(ctx, s, r, out);
+	}
+	return status;
+}
+
+/* Gains that the replay gives; scenarios are known by how they begin. */
+static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_mean_step *mean,
+				    struct lag_findings *out)
+{
+	static const struct {
+		const char *scenario, *item, *text;
+	} said[] = {
+		{ "stages balanced", "imbalance", "the pipeline's stages carry unequal work" },
+		{ "the host is never late", "host_bound", "the host is late to launch work" },
+		{ "send/recv between stages", "send_recv", "send/recv between stages takes time" },
+	};
 	struct lag_table table;
+	enum lag_status status = LAG_OK;
+	size_t n_ranks = 0;
 
 	if (!table_of(ctx, "what-if", &table))
-		return;
-	for (size_t i = 0; i < table.n_rows; i++)
-		if (strstr(text_of(&table, i, "scenario"), "straggler"))
+		return LAG_OK;
+	for (size_t i = 0; i < table.n_rows && !lag_failed(status); i++) {
+		const char *scenario = text_of(&table, i, "scenario");
+		int64_t gain = int_of(&table, i, "gain_ns");
+
+		if (!strncmp(scenario, "all of these ranks", 18) ||
+		    (!strncmp(scenario, "rank ", 5) && n_ranks++ == 0))
 			out->step_without_stragglers_ns = int_of(&table, i, "step_ns");
+		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
+			struct lag_found *f;
+
+			if (gain == LAG_NONE || (double)gain < WORTH_SAYING * mean->step_ns ||
+			    strncmp(scenario, said[k].scenario, strlen(said[k].scenario)) != 0)
+				continue;
+			f = add(out, said[k].item, gain, LAG_NONE);
+			if (f)
+				(void)snprintf(f->text, sizeof(f->text), "%s", said[k].text);
+			else
+				status = LAG_ERR_SYSTEM;
+		}
+	}
+	if (!out->accuses)
+		out->step_without_stragglers_ns = LAG_NONE;
 	lag_table_release(&table);
+	return status;
 }
 
 /* Mean of an ns column over its rows that have it; NaN when none has. */
@@ -178,29 +228,16 @@ static double mean_of(const struct lag_table *table, const char *column)
 	return n ? sum / (double)n : NAN;
 }
 
-static enum lag_status from_bubbles(struct lag_context *ctx, const struct lag_mean_step *mean,
-				    struct lag_findings *out)
+static void from_bubbles(struct lag_context *ctx, const struct lag_mean_step *mean,
+			 struct lag_findings *out)
 {
 	struct lag_table table;
-	enum lag_status status = LAG_OK;
-	double imbalance;
 
 	if (!table_of(ctx, "bubbles", &table))
-		return LAG_OK;
+		return;
 	out->bubble_measured = mean_of(&table, "measured_ns") / mean->step_ns;
 	out->bubble_ideal = mean_of(&table, "ideal_ns") / mean->step_ns;
-	imbalance = mean_of(&table, "imbalance_ns");
-	if (isfinite(imbalance) && imbalance > WORTH_SAYING * mean->step_ns) {
-		struct lag_found *f = add(out, "imbalance", (int64_t)llround(imbalance), LAG_NONE);
-
-		if (f)
-			(void)snprintf(f->text, sizeof(f->text),
-				       "the pipeline's stages carry unequal work");
-		else
-			status = LAG_ERR_SYSTEM;
-	}
 	lag_table_release(&table);
-	return status;
 }
 
 /* Whether a slice of communication belongs to a step and rank of the report. */
@@ -266,27 +303,17 @@ static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_me
 	return status;
 }
 
-static enum lag_status from_classes(const struct lag_mean_step *mean, struct lag_findings *out)
+static enum lag_status from_copies(const struct lag_mean_step *mean, struct lag_findings *out)
 {
-	static const struct {
-		enum lag_time_class class;
-		const char *text;
-	} said[] = {
-		{ LAG_TIME_HOST, "the GPU waits for the host to launch work (at most)" },
-		{ LAG_TIME_COPY, "copies are not hidden behind compute (at most)" },
-	};
+	double ns = mean->of[LAG_TIME_COPY];
+	struct lag_found *f;
 
-	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
-		double ns = mean->of[said[i].class];
-		struct lag_found *f;
-
-		if (ns <= WORTH_SAYING * mean->step_ns)
-			continue;
-		f = add(out, lag_time_class_name(said[i].class), (int64_t)llround(ns), LAG_NONE);
-		if (!f)
-			return LAG_ERR_SYSTEM;
-		(void)snprintf(f->text, sizeof(f->text), "%s", said[i].text);
-	}
+	if (ns <= WORTH_SAYING * mean->step_ns)
+		return LAG_OK;
+	f = add(out, "copy", (int64_t)llround(ns), LAG_NONE);
+	if (!f)
+		return LAG_ERR_SYSTEM;
+	(void)snprintf(f->text, sizeof(f->text), "copies are not hidden behind compute (at most)");
 	return LAG_OK;
 }
 
@@ -322,18 +349,18 @@ enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_m
 				      .step_without_stragglers_ns = LAG_NONE,
 				      .bubble_ideal = NAN,
 				      .bubble_measured = NAN };
-	status = from_stragglers(ctx, out);
+	status = from_stragglers(ctx, out, err);
 	if (!lag_failed(status))
-		status = from_bubbles(ctx, mean, out);
+		status = from_what_if(ctx, mean, out);
 	if (!lag_failed(status))
 		status = from_exposed(ctx, mean, out);
 	if (!lag_failed(status))
-		status = from_classes(mean, out);
+		status = from_copies(mean, out);
 	if (lag_failed(status)) {
 		lag_findings_release(out);
 		return lag_err_set(err, status, "summary: no memory");
 	}
-	from_what_if(ctx, out);
+	from_bubbles(ctx, mean, out);
 	if (!out->accuses && !can_judge(lag_context_trace(ctx)))
 		out->unsure = true;
 	if (out->found.n)

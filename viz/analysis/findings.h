@@ -18,7 +18,8 @@ struct lag_findings {
 	int64_t step_without_stragglers_ns;   /* LAG_NONE not known */
 	double bubble_ideal, bubble_measured; /* shares of the step; NaN n/a */
 	bool accuses;                         /* a straggler is named */
-	bool unsure;                          /* who is late cannot be told */
+	bool unsure;        /* who is late cannot be told, of some rank at least */
+	char withheld[160]; /* why blame is withheld; "" = it is not */
 };
 
 /* Mean ns of a step that one rank spends in each class, over ranks and chosen steps. */

@@ -17,7 +17,8 @@ struct lag_context {
 	struct lag_ledger ledger;
 	struct lag_peers peers;
 	struct lag_replay *replay;
-	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers;
+	struct lag_stragglers stragglers;
+	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers, has_stragglers;
 };
 
 enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_opts *opts,
@@ -51,6 +52,8 @@ void lag_context_free(struct lag_context *ctx)
 {
 	if (!ctx)
 		return;
+	if (ctx->has_stragglers)
+		lag_stragglers_release(&ctx->stragglers);
 	lag_replay_free(ctx->replay);
 	if (ctx->has_peers)
 		lag_peers_release(&ctx->peers);
@@ -145,4 +148,11 @@ const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_
 	    lag_failed(lag_replay_new(ctx->trace, steps, roles, &ctx->replay, err)))
 		ctx->replay = NULL;
 	return ctx->replay;
+}
+
+const struct lag_stragglers *lag_context_stragglers(struct lag_context *ctx, struct lag_err *err)
+{
+	if (!ctx->has_stragglers)
+		ctx->has_stragglers = !lag_failed(lag_stragglers_find(ctx, &ctx->stragglers, err));
+	return ctx->has_stragglers ? &ctx->stragglers : NULL;
 }

@@ -12,6 +12,7 @@
 #include "viz/model/replay.h"
 #include "viz/model/roles.h"
 #include "viz/model/steps.h"
+#include "viz/model/stragglers.h"
 #include "viz/model/trace.h"
 #include "viz/model/waits.h"
 
@@ -46,5 +47,6 @@ const struct lag_pipeline *lag_context_pipeline(struct lag_context *ctx, struct 
 const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_err *err);
 const struct lag_peers *lag_context_peers(struct lag_context *ctx, struct lag_err *err);
 const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_err *err);
+const struct lag_stragglers *lag_context_stragglers(struct lag_context *ctx, struct lag_err *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "viz/render/render.h"
 
 #define BAR_WIDTH  30
-#define TEXT_WIDTH 46 /* texts with a value; longer ones push the value to the right */
+#define TEXT_WIDTH 78 /* texts with a value; longer ones push the value to the right */
 
 static const struct {
 	const char *section, *heading;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks with verdict, cause and cost: the accused first, dearest first. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "viz/analysis/analysis.h"
+
+static const struct lag_column columns[] = {
+	{ "rank", "rank", LAG_UNIT_ID, NULL },
+	{ "verdict", "verdict", LAG_UNIT_TEXT, NULL },
+	{ "cause", "cause", LAG_UNIT_TEXT, NULL },
+	{ "step_cost_ns", "cost a step", LAG_UNIT_NS, "mean step" },
+	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
+	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS, "rank-time of others, all steps" },
+	{ "steps_last", "steps last", LAG_UNIT_COUNT, NULL },
+	{ "steps_slow", "steps slow", LAG_UNIT_COUNT, NULL },
+	{ "steps_seen", "steps seen", LAG_UNIT_COUNT, NULL },
+	{ "compute_ratio", "v. peers", LAG_UNIT_RATIO, "compute of ranks that do the same work" },
+	{ "stage", "stage", LAG_UNIT_ID, NULL },
+};
+
+struct line {
+	const struct lag_straggler *s;
+	size_t r;
+};
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	bool ax = x->s->verdict != LAG_VERDICT_NONE, ay = y->s->verdict != LAG_VERDICT_NONE;
+
+	if (ax != ay)
+		return ax ? -1 : 1;
+	if (x->s->step_cost_ns != y->s->step_cost_ns)
+		return x->s->step_cost_ns > y->s->step_cost_ns ? -1 : 1;
+	return x->r < y->r ? -1 : 1;
+}
+
+static void add_row(struct lag_table *out, const struct lag_trace *trace,
+		    const struct lag_roles *roles, const struct line *line)
+{
+	const struct lag_straggler *s = line->s;
+
+	lag_table_row(out);
+	lag_table_int(out, trace->ranks[line->r].rank);
+	lag_table_text(out, lag_verdict_name(s->verdict));
+	lag_table_text(out, lag_cause_name(s->cause));
+	lag_table_int(out, s->step_cost_ns);
+	if (s->step_cost_ns == LAG_NONE)
+		lag_table_null(out);
+	else
+		lag_table_real(out, s->step_cost_share);
+	lag_table_int(out, s->waiting_caused_ns);
+	if (s->waiting_caused_ns == LAG_NONE)
+		lag_table_null(out);
+	else
+		lag_table_int(out, s->steps_last);
+	lag_table_int(out, s->steps_slow);
+	lag_table_int(out, s->steps_seen);
+	lag_table_real(out, s->ratio);
+	lag_table_int(out,
+		      roles->ranks[line->r].stage < 0 ? LAG_NONE : roles->ranks[line->r].stage);
+}
+
+static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
+		      struct lag_table *out)
+{
+	struct lag_err err;
+	const struct lag_replay *replay = lag_context_replay(ctx, &err);
+	const struct lag_replay_facts *f = replay ? lag_replay_facts(replay) : NULL;
+	uint64_t edges = f ? f->n_edges + f->n_inferred : 0;
+
+	if (all->withheld[0]) {
+		lag_table_note(out, "verdict, cost and waiting are withheld: %s", all->withheld);
+		return;
+	}
+	lag_table_note(out,
+		       "verdicts compare compute with ranks of the same stage, kernel by kernel; "
+		       "arriving last (waiting caused, steps last) explains, it does not accuse");
+	lag_table_note(out,
+		       "cost: mean step as measured minus the replay in which the rank is like its "
+		       "peers; computed for accused ranks only");
+	if (edges)
+		lag_table_note(out,
+			       "replay: %.1f %% of the edges between streams are inferred from "
+			       "times, %llu starts are explained by none",
+			       100.0 * (double)f->n_inferred / (double)edges,
+			       (unsigned long long)f->n_unexplained);
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	const struct lag_trace *trace = lag_context_trace(ctx);
+	const struct lag_roles *roles = lag_context_roles(ctx, err);
+	const struct lag_stragglers *all = roles ? lag_context_stragglers(ctx, err) : NULL;
+	struct line *lines;
+	size_t n = 0;
+
+	if (!all)
+		return err->status;
+	lines = lag_calloc(all->n_ranks, sizeof(*lines));
+	if (!lines)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", all->n_ranks);
+	for (size_t r = 0; r < all->n_ranks; r++) {
+		if (!trace->ranks[r].recorded || !lag_context_has_rank(ctx, trace->ranks[r].rank))
+			continue;
+		lines[n++] = (struct line){ &all->ranks[r], r };
+		if (lag_verdict_accuses(all->ranks[r].verdict))
+			out->outcome = LAG_OUTCOME_FINDING;
+		else if (all->ranks[r].verdict != LAG_VERDICT_NONE &&
+			 out->outcome == LAG_OUTCOME_FINE)
+			out->outcome = LAG_OUTCOME_UNSURE;
+	}
+	if (all->withheld[0] && out->outcome == LAG_OUTCOME_FINE)
+		out->outcome = LAG_OUTCOME_UNSURE;
+	if (n)
+		qsort(lines, n, sizeof(*lines), by_cost);
+	for (size_t i = 0; i < n; i++)
+		add_row(out, trace, roles, &lines[i]);
+	free(lines);
+	add_notes(ctx, all, out);
+	return LAG_OK;
+}
+
+const struct lag_analysis lag_analysis_stragglers = {
+	.name = "stragglers",
+	.summary = "Who is slow, how often, what it costs, what fixing it wins",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+};

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Step time with one cause removed, from the replay of the run's own graph. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "viz/analysis/analysis.h"
+
+static const struct lag_column columns[] = {
+	{ "scenario", "scenario", LAG_UNIT_TEXT, NULL },
+	{ "s", "speed-up", LAG_UNIT_RATIO, "the measured step over the scenario's" },
+	{ "step_ns", "step", LAG_UNIT_NS, "mean step" },
+	{ "gain_ns", "gain a step", LAG_UNIT_NS, "mean step" },
+};
+
+struct what_if {
+	struct lag_context *ctx;
+	const struct lag_trace *trace;
+	const struct lag_roles *roles;
+	const struct lag_stragglers *stragglers;
+	const struct lag_replay *replay;
+	struct lag_table *out;
+	int64_t measured_ns;
+};
+
+static enum lag_status add(struct what_if *w, const char *scenario,
+			   const struct lag_replay_change *change, struct lag_err *err)
+{
+	struct lag_replay_result result;
+	enum lag_status status = lag_replay_run(w->replay, change, &result, err);
+	int64_t ns;
+
+	if (lag_failed(status))
+		return status;
+	ns = lag_replay_step_ns(&result);
+	lag_replay_result_release(&result);
+	if (w->measured_ns == LAG_NONE)
+		w->measured_ns = ns;
+	lag_table_row(w->out);
+	lag_table_text(w->out, scenario);
+	if (ns == LAG_NONE || ns <= 0) {
+		lag_table_null(w->out);
+		lag_table_null(w->out);
+		lag_table_null(w->out);
+		return LAG_OK;
+	}
+	lag_table_real(w->out, (double)w->measured_ns / (double)ns);
+	lag_table_int(w->out, ns);
+	lag_table_int(w->out, w->measured_ns - ns);
+	return LAG_OK;
+}
+
+/* Ranks in `fixed` like their peers, their hosts without stalls. */
+static enum lag_status add_fixed(struct what_if *w, const char *scenario, const uint8_t *fixed,
+				 const uint8_t *stall_free, struct lag_err *err)
+{
+	int64_t *durations = lag_stragglers_durations(w->ctx, w->stragglers, fixed);
+	struct lag_replay_change change = { .duration_ns = durations, .stall_free = stall_free };
+	enum lag_status status;
+
+	if (!durations)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to replay");
+	status = add(w, scenario, &change, err);
+	free(durations);
+	return status;
+}
+
+/* Each accused rank alone, then all of them. */
+static enum lag_status add_stragglers(struct what_if *w, struct lag_err *err)
+{
+	size_t n = w->trace->n_ranks, accused = 0;
+	uint8_t *all = lag_calloc(n, 2), *one = lag_calloc(n, 2);
+	enum lag_status status = all && one ? LAG_OK : LAG_ERR_SYSTEM;
+
+	for (size_t r = 0; r < n && !lag_failed(status); r++) {
+		const struct lag_straggler *s = &w->stragglers->ranks[r];
+		size_t at = s->cause == LAG_CAUSE_HOST ? n + r : r;
+		char name[96];
+
+		if (!lag_verdict_accuses(s->verdict) && s->verdict != LAG_VERDICT_CANNOT_TELL)
+			continue;
+		(void)snprintf(name, sizeof(name), "rank %lld %s",
+			       (long long)w->trace->ranks[r].rank,
+			       s->verdict == LAG_VERDICT_CANNOT_TELL ? "like the other stages"
+			       : s->cause == LAG_CAUSE_HOST          ? "without its host's stalls"
+								     : "like its peers");
+		all[at] = one[at] = 1;
+		if (accused++ < 64)
+			status = add_fixed(w, name, one, one + n, err);
+		one[at] = 0;
+	}
+	if (accused > 1 && !lag_failed(status))
+		status = add_fixed(w, "all of these ranks together", all, all + n, err);
+	free(all);
+	free(one);
+	return status;
+}
+
+/* Compute time a rank, averaged over each stage and over all: what balancing would give each. */
+static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
+{
+	size_t n_stages = w->roles->n_stages > 1 ? (size_t)w->roles->n_stages : 0;
+	double *stage = lag_calloc(n_stages, sizeof(*stage)), all = 0;
+	int64_t *durations = lag_calloc(w->trace->n_gpu, sizeof(*durations));
+	enum lag_status status = stage && durations ? LAG_OK : LAG_ERR_SYSTEM;
+	struct lag_replay_change change = { .duration_ns = durations };
+
+	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		int32_t s = w->roles->ranks[g->r].stage;
+
+		if (g->end_ns == LAG_NONE)
+			continue;
+		durations[i] = g->end_ns - g->start_ns;
+		if (g->class == LAG_CLASS_COMPUTE && s >= 0) {
+			stage[s] += (double)durations[i];
+			all += (double)durations[i];
+		}
+	}
+	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		int32_t s = w->roles->ranks[g->r].stage;
+
+		if (g->class == LAG_CLASS_COMPUTE && s >= 0 && stage[s] > 0)
+			durations[i] =
+				llround((double)durations[i] * all / (double)n_stages / stage[s]);
+	}
+	if (n_stages && !lag_failed(status))
+		status = add(w, "stages balanced", &change, err);
+	free(stage);
+	free(durations);
+	return lag_failed(status) ? lag_err_set(err, status, "no memory to replay") : LAG_OK;
+}
+
+static enum lag_status add_free_transfers(struct what_if *w, bool pipeline, const char *scenario,
+					  struct lag_err *err)
+{
+	struct lag_replay_change change = { .scale_transfer = true };
+
+	for (int role = 0; role < LAG_ROLE_LIMIT; role++)
+		change.transfer_scale[role] = (role == LAG_ROLE_PIPELINE) == pipeline ? 0 : 1;
+	return add(w, scenario, &change, err);
+}
+
+static void add_notes(const struct what_if *w)
+{
+	const struct lag_replay_facts *f = lag_replay_facts(w->replay);
+	uint64_t edges = f->n_edges + f->n_inferred;
+
+	lag_table_note(w->out,
+		       "each scenario replays the run's own graph with one cause removed; gains "
+		       "overlap and must not be added");
+	if (edges)
+		lag_table_note(w->out,
+			       "%.1f %% of the edges between streams are inferred from times, %llu "
+			       "starts are explained by none, %llu edges were dropped",
+			       100.0 * (double)f->n_inferred / (double)edges,
+			       (unsigned long long)f->n_unexplained,
+			       (unsigned long long)f->n_forced);
+	if (w->stragglers->withheld[0])
+		lag_table_note(w->out, "scenarios that depend on who was late are withheld: %s",
+			       w->stragglers->withheld);
+}
+
+static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
+{
+	struct what_if w = { .ctx = ctx, .out = out, .measured_ns = LAG_NONE };
+	struct lag_replay_change change = { 0 };
+	enum lag_status status;
+
+	w.trace = lag_context_trace(ctx);
+	w.roles = lag_context_roles(ctx, err);
+	w.replay = lag_context_replay(ctx, err);
+	w.stragglers = lag_context_stragglers(ctx, err);
+	if (!w.roles || !w.replay || !w.stragglers)
+		return err->status;
+	status = add(&w, "as measured", &change, err);
+	if (!lag_failed(status) && !w.stragglers->withheld[0]) {
+		status = add_stragglers(&w, err);
+		if (!lag_failed(status))
+			status = add_balanced(&w, err);
+		if (!lag_failed(status) && w.roles->n_pipelines > 0)
+			status = add_free_transfers(&w, true,
+						    "send/recv between stages take no time", err);
+		if (!lag_failed(status) && w.trace->n_instances > 0)
+			status = add_free_transfers(
+				&w, false, "other communication takes no time once all came", err);
+	}
+	change.host_free = true;
+	if (!lag_failed(status))
+		status = add(&w, "the host is never late", &change, err);
+	if (!lag_failed(status))
+		add_notes(&w);
+	return status;
+}
+
+const struct lag_analysis lag_analysis_what_if = {
+	.name = "what-if",
+	.summary = "Step time with one cause removed",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+};
