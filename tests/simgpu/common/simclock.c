@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * True time through the kernel's vDSO entry, found by name, so that an interposed clock_gettime
- * (libsimhost's own or anybody's) is never asked; the maps come from the environment.
- */
+/* True time through the kernel's vDSO entry, found by name, so that an interposed clock_gettime
+ * (libsimhost's own or anybody's) is never asked; the maps come from the environment. */
 #include "tests/simgpu/common/simclock.h"
 
 #include "tests/simgpu/common/simenv.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * True time and the clocks that simulated hosts and devices show. True time is the machine's own
- * CLOCK_MONOTONIC, read past any interposed clock_gettime, so that it is one clock for all ranks.
- */
+/* True time and the clocks that simulated hosts and devices show. True time is the machine's own
+ * CLOCK_MONOTONIC, read past any interposed clock_gettime, so that it is one clock for all ranks. */
 #ifndef SIM_COMMON_CLOCK_H
 #define SIM_COMMON_CLOCK_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The environment of the simulated cluster: typed readers for SIMGPU_* variables, this process's
- * place (rank, host), and seeded random numbers that depend on what they are for, never on timing.
- */
+/* The environment of the simulated cluster: typed readers for SIMGPU_* variables, this process's
+ * place (rank, host), and seeded random numbers that depend on what they are for, never on timing. */
 #ifndef SIM_COMMON_ENV_H
 #define SIM_COMMON_ENV_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The bracket around every simulated API call: correlation numbers, hooks for CUPTI's stand-in, and
- * the detector that ends the process when a tool calls CUDA from inside a CUPTI callback.
- */
+/* The bracket around every simulated API call: correlation numbers, hooks for CUPTI's stand-in, and
+ * the detector that ends the process when a tool calls CUDA from inside a CUPTI callback. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine thread of one process. Ends of operations are computed, so the thread is needed only
+/* The engine thread of one process. Ends of operations are computed, so the thread is needed only
  * for communication, host functions and a slow tick that hands finished operations to CUPTI. It
- * sleeps on its doorbell, a futex in memory that the other ranks map and ring.
- */
+ * sleeps on its doorbell, a futex in memory that the other ranks map and ring. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <errno.h>

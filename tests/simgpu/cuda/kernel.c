@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Kernels: entries named in PTX text. The first parameter of each, a u64, is how long the kernel
- * runs in ns (the same text spins that long on a real GPU). Launch-time faults live here too.
- */
+/* Kernels: entries named in PTX text. The first parameter of each, a u64, is how long the kernel
+ * runs in ns (the same text spins that long on a real GPU). Launch-time faults live here too. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <math.h>

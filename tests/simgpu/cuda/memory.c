@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Device memory: host memory that is not touched until used, so that an 80 GB allocation costs
- * nothing, in a table that tells whose an address is.
- */
+/* Device memory: host memory that is not touched until used, so that an 80 GB allocation costs
+ * nothing, in a table that tells whose an address is. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How long device work takes: the asked duration times the GPU's own speed, the slow-rank factor,
- * seeded noise, and the slow-down while communication holds part of the SMs.
- */
+/* How long device work takes: the asked duration times the GPU's own speed, the slow-rank factor,
+ * seeded noise, and the slow-down while communication holds part of the SMs. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <math.h>

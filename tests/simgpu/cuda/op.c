@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operations: when each can start and when it ends. An operation is resolved as soon as all that it
- * waits for is resolved, often long before the wall clock gets there.
- */
+/* Operations: when each can start and when it ends. An operation is resolved as soon as all that it
+ * waits for is resolved, often long before the wall clock gets there. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * truth.<rank>.json: the clocks as they are, the faults as they were asked for, and the true start
+/* truth.<rank>.json: the clocks as they are, the faults as they were asked for, and the true start
  * and end of each communication operation. The file is valid JSON after every write: each batch
- * overwrites the closing brackets of the one before and writes them again.
- */
+ * overwrites the closing brackets of the one before and writes them again. */
 #include "tests/simgpu/cuda/engine.h"
 
 #include <errno.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Activity buffers. API records go to a buffer of the calling thread (or one for all), device
+/* Activity buffers. API records go to a buffer of the calling thread (or one for all), device
  * records to one buffer, in the order in which the work ends; a place is set aside when it starts,
  * and a buffer with an open place is withheld until it is filled or the flush is forced.
- * The client's callbacks are always called with no lock of this file held.
- */
+ * The client's callbacks are always called with no lock of this file held. */
 #include "tests/simgpu/common/simclock.h"
 #include "tests/simgpu/common/simenv.h"
 #include "tests/simgpu/cupti/cu.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The release that this CUPTI pretends to be, and the record sizes of it. Records only ever grew at
- * their end since CUDA 11, so an old one is the start of the newest.
- */
+/* The release that this CUPTI pretends to be, and the record sizes of it. Records only ever grew at
+ * their end since CUDA 11, so an old one is the start of the newest. */
 #include "tests/simgpu/common/simenv.h"
 #include "tests/simgpu/cupti/cu.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Who the simulated host is: its name and boot id. Opening the kernel's boot_id file yields a
- * memory file with the host's own; everything else passes through.
- */
+/* Who the simulated host is: its name and boot id. Opening the kernel's boot_id file yields a
+ * memory file with the host's own; everything else passes through. */
 #include "tests/simgpu/common/simclock.h"
 #include "tests/simgpu/common/simenv.h"
 #include "tests/simgpu/host/simhost.h"

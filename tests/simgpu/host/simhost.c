@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The clocks of a simulated host, first in LD_PRELOAD: what the program reads is that host's time,
- * and absolute deadlines given in that time are turned back into the machine's before waiting.
- */
+/* The clocks of a simulated host, first in LD_PRELOAD: what the program reads is that host's time,
+ * and absolute deadlines given in that time are turned back into the machine's before waiting. */
 #include "tests/simgpu/host/simhost.h"
 
 #include "tests/simgpu/common/simclock.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The simulated NCCL. A communicator is one piece of shared memory with a bounded queue for every
+/* The simulated NCCL. A communicator is one piece of shared memory with a bounded queue for every
  * ordered pair of ranks; operations are programs of receive-reduce-send steps over those queues,
- * and every chunk carries the true time at which it arrives.
- */
+ * and every chunk carries the true time at which it arrives. */
 #ifndef SIM_NCCL_NC_H
 #define SIM_NCCL_NC_H
 

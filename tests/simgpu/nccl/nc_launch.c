@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a finished group to kernels: all sends and receives of a communicator become one kernel,
- * collectives of one kind may share one. Kernels are launched as cuLaunchKernelEx calls.
- */
+/* From a finished group to kernels: all sends and receives of a communicator become one kernel,
+ * collectives of one kind may share one. Kernels are launched as cuLaunchKernelEx calls. */
 #include "tests/simgpu/nccl/nc.h"
 
 #include <cupti_driver_cbid.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One link: a queue of at most NC_SLOTS chunks and a window of bytes. Times travel with the chunks:
- * a chunk is there when its sender had credit and had pushed it, plus the link's latency.
- */
+/* One link: a queue of at most NC_SLOTS chunks and a window of bytes. Times travel with the chunks:
+ * a chunk is there when its sender had credit and had pushed it, plus the link's latency. */
 #include "tests/simgpu/common/simenv.h"
 #include "tests/simgpu/nccl/nc.h"
 

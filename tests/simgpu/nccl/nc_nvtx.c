@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * NCCL's own NVTX ranges: domain "NCCL", registered names, and since 2.25 a payload with the
- * communicator's hash, the bytes and, where there is one, reduction, root or peer.
- */
+/* NCCL's own NVTX ranges: domain "NCCL", registered names, and since 2.25 a payload with the
+ * communicator's hash, the bytes and, where there is one, reduction, root or peer. */
 #include "tests/simgpu/nccl/nc.h"
 
 #include <nvtx3/nvToolsExt.h>
