@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the Chrome exporter. The same code runs twice: once to plan (lanes needed, size
+ * forecast), once to write; both times every event asks for its lane in the same order. */
+#ifndef VIZ_EXPORT_CHROME_H
+#define VIZ_EXPORT_CHROME_H
+
+#include "schema/base/json_write.h"
+#include "schema/base/map.h"
+#include "viz/export/export.h"
+#include "viz/model/interval.h"
+
+/* In the order in which a rank's tracks are shown. */
+enum lag_chrome_track_kind {
+	LAG_CT_STEPS,
+	LAG_CT_TIME,
+	LAG_CT_WAITS,
+	LAG_CT_STREAM,     /* key: lane index of the model */
+	LAG_CT_GPU_RANGES, /* key: stream */
+	LAG_CT_RANGES,     /* key: thread */
+	LAG_CT_NCCL_CALLS,
+	LAG_CT_API, /* key: thread */
+};
+
+/* One shown track: a first lane and as many overflow lanes as its events overlap. */
+struct lag_chrome_track {
+	uint32_t r;
+	enum lag_chrome_track_kind kind;
+	int64_t key;
+	bool nests;          /* events may lie inside each other; else each begins after the last */
+	uint32_t n_lanes;    /* planned */
+	uint32_t first_tid;  /* of the first lane; the others follow */
+	struct lag_vec open; /* struct lag_vec of int64_t ends, by lane: the run's state */
+};
+
+struct lag_chrome {
+	struct lag_context *ctx;
+	const struct lag_trace *trace;
+	const struct lag_roles *roles;
+	const struct lag_steps *steps;
+	const struct lag_waits *waits;
+	const struct lag_ledger *ledger; /* NULL when not exported */
+	const struct lag_export_opts *opts;
+	struct lag_export_out *out;
+	struct lag_buf buf;
+	struct lag_json json;
+	struct lag_vec tracks; /* struct lag_chrome_track */
+	struct lag_map track_ids;
+	bool planning;
+	bool *exported;               /* by rank index */
+	uint32_t *launch_tid;         /* by launch: where its kernel stands, 0 nowhere */
+	uint32_t *api_tid;            /* the same for the host calls of the rank at hand */
+	struct lag_intervals windows; /* of the rank at hand: its chosen steps */
+	uint64_t n_events, n_bytes;
+	int64_t next_flow;
+	enum lag_status status; /* the first failure; later calls do nothing */
+	struct lag_err *err;
+};
+
+static inline bool lag_chrome_wants(const struct lag_chrome *c, enum lag_export_kind kind)
+{
+	return (c->opts->kinds & (unsigned)kind) != 0;
+}
+
+static inline uint32_t lag_chrome_pid(uint32_t r)
+{
+	return r + 1; /* viewers take process 0 for the idle process */
+}
+
+/* chrome_track.c. The lane for [start, end) on a track, as thread id while writing; 0 while planning
+ * and after a failure. */
+uint32_t lag_chrome_place(struct lag_chrome *c, uint32_t r, enum lag_chrome_track_kind kind,
+			  int64_t key, int64_t start_ns, int64_t end_ns);
+/* Thread id of a track's first lane; 0 when it has none. */
+uint32_t lag_chrome_find_tid(const struct lag_chrome *c, uint32_t r,
+			     enum lag_chrome_track_kind kind, int64_t key);
+/* After planning: sorts the tracks, numbers their lanes, and forgets the run's state. */
+void lag_chrome_number_tracks(struct lag_chrome *c);
+void lag_chrome_release_tracks(struct lag_chrome *c);
+/* Names and order of processes and threads, as metadata events. */
+void lag_chrome_write_names(struct lag_chrome *c);
+
+/* export_chrome.c: what all sections use. Whether an event is wanted by time and step; steps by the
+ * rank's host windows. */
+bool lag_chrome_in_time(const struct lag_chrome *c, int64_t start_ns, int64_t end_ns);
+bool lag_chrome_in_steps(const struct lag_chrome *c, uint32_t r, int64_t start_ns, int64_t end_ns);
+/* An end that is not known is the end of the trace. */
+int64_t lag_chrome_end(const struct lag_chrome *c, int64_t start_ns, int64_t end_ns);
+void lag_chrome_fail(struct lag_chrome *c, enum lag_status status);
+
+/* Begins a complete event and leaves its args open; while planning it only counts `more` bytes and
+ * returns false: then nothing else is to be written. */
+bool lag_chrome_begin(struct lag_chrome *c, const char *cat, const char *name, uint32_t r,
+		      uint32_t tid, int64_t start_ns, int64_t end_ns, size_t more);
+void lag_chrome_arg_int(struct lag_chrome *c, const char *key, int64_t value); /* not LAG_NONE */
+void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns);     /* not LAG_NONE */
+void lag_chrome_arg_text(struct lag_chrome *c, const char *key, const char *text);
+void lag_chrome_end_event(struct lag_chrome *c);
+/* A pair of flow events. */
+void lag_chrome_flow(struct lag_chrome *c, const char *cat, uint32_t r_from, uint32_t tid_from,
+		     int64_t from_ns, uint32_t r_to, uint32_t tid_to, int64_t to_ns);
+
+/* Writes [first, last), sorted by start, in order also among those that start together. */
+struct lag_chrome_order {
+	int64_t (*start)(const struct lag_chrome *c, size_t i);
+	int64_t (*end)(const struct lag_chrome *c, size_t i);
+	void (*write)(struct lag_chrome *c, size_t i);
+	bool longest_first; /* else shortest first */
+};
+
+void lag_chrome_in_order(struct lag_chrome *c, const struct lag_chrome_order *order, size_t first,
+			 size_t last);
+
+/* Sections of one rank, then of all. */
+void lag_chrome_host(struct lag_chrome *c, uint32_t r);    /* chrome_host.c */
+void lag_chrome_gpu(struct lag_chrome *c, uint32_t r);     /* chrome_gpu.c */
+void lag_chrome_time(struct lag_chrome *c, uint32_t r);    /* chrome_time.c */
+void lag_chrome_flows_between_ranks(struct lag_chrome *c); /* chrome_flow.c */
+
+/* chrome_gpu.c: is this GPU event exported? */
+bool lag_chrome_has_gpu(const struct lag_chrome *c, size_t i);
+
+/* chrome_nccl.c: the arguments of a communication kernel, with Kineto's names. */
+void lag_chrome_nccl_args(struct lag_chrome *c, int32_t launch);
+
+#endif
