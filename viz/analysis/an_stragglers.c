@@ -118,6 +118,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	for (size_t i = 0; i < n; i++)
 		add_row(out, trace, roles, &lines[i]);
 	free(lines);
+	out->outcome = all->n_accused                      ? LAG_OUTCOME_FINDING
+		       : all->withheld[0] || all->n_unsure ? LAG_OUTCOME_UNSURE
+							   : LAG_OUTCOME_FINE;
 	add_notes(ctx, all, out);
 	return LAG_OK;
 }

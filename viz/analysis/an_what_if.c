@@ -77,20 +77,19 @@ static enum lag_status add_stragglers(struct what_if *w, struct lag_err *err)
 		size_t at = s->cause == LAG_CAUSE_HOST ? n + r : r;
 		char name[96];
 
-		if (!lag_verdict_accuses(s->verdict) && s->verdict != LAG_VERDICT_CANNOT_TELL)
+		if (!lag_verdict_accuses(s->verdict))
 			continue;
 		(void)snprintf(name, sizeof(name), "rank %lld %s",
 			       (long long)w->trace->ranks[r].rank,
-			       s->verdict == LAG_VERDICT_CANNOT_TELL ? "like the other stages"
-			       : s->cause == LAG_CAUSE_HOST          ? "without its host's stalls"
-								     : "like its peers");
+			       s->cause == LAG_CAUSE_HOST ? "without its host's stalls"
+							  : "like its peers");
 		all[at] = one[at] = 1;
 		if (accused++ < 64)
 			status = add_fixed(w, name, one, one + n, err);
 		one[at] = 0;
 	}
-	if (accused > 1 && !lag_failed(status))
-		status = add_fixed(w, "all of these ranks together", all, all + n, err);
+	if (accused > 0 && !lag_failed(status))
+		status = add_fixed(w, "without stragglers", all, all + n, err);
 	free(all);
 	free(one);
 	return status;

@@ -299,6 +299,7 @@ static enum lag_status add_costs(struct work *w, struct lag_err *err)
 			status = cost_of(w, r, fixed, err);
 		drop_harmless(w, s);
 		w->out->n_accused += lag_verdict_accuses(s->verdict);
+		w->out->n_unsure += s->verdict == LAG_VERDICT_CANNOT_TELL;
 	}
 	free(fixed);
 	return status;

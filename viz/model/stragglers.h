@@ -41,6 +41,7 @@ struct lag_stragglers {
 	size_t n_ranks;
 	int64_t step_ns;    /* mean step as measured; LAG_NONE unknown */
 	size_t n_accused;   /* chronic, rotating and one-off */
+	size_t n_unsure;    /* cannot tell */
 	char withheld[160]; /* why blame is withheld; "" = it is not */
 	int64_t waiting_ns; /* exposed waiting that someone was last in, all ranks and steps */
 };
