@@ -301,7 +301,7 @@ static void judge(struct work *w, size_t r)
 {
 	struct lag_peers *out = w->out;
 	struct lag_peer *peer = &out->ranks[r];
-	double usual = peer->work_ratio, from;
+	double usual = peer->work_ratio;
 
 	if (w->compute[r] <= 0 || isnan(peer->work_ratio))
 		peer->state = LAG_PEER_ALONE;
@@ -313,15 +313,16 @@ static void judge(struct work *w, size_t r)
 		peer->state = LAG_PEER_MORE;
 	if (peer->state == LAG_PEER_SLOW)
 		usual = isnan(peer->job_ratio) ? peer->ratio : peer->job_ratio;
-	from = peer->state == LAG_PEER_SLOW || peer->state == LAG_PEER_MORE ? 1 + (usual - 1) / 2
-									    : LAG_SLOW_STEP;
+	peer->slow_from = LAG_SLOW_STEP;
+	if (peer->state == LAG_PEER_SLOW || peer->state == LAG_PEER_MORE)
+		peer->slow_from = 1 + (usual - 1) / 2;
 	for (size_t s = 0; s < out->n_steps; s++) {
 		float ratio = out->step_ratio[s * out->n_ranks + r];
 
-		if (!w->steps->steps[s].complete || isnan(ratio))
+		if (!w->steps->steps[s].complete || w->compute[r] <= 0)
 			continue;
 		peer->steps_seen++;
-		peer->steps_slow += ratio >= from;
+		peer->steps_slow += ratio >= (float)peer->slow_from; /* never where NAN */
 	}
 }
 

@@ -30,6 +30,7 @@ struct lag_peer {
 	double ratio;      /* of the kernels that the data do not change, v. the stage's median */
 	double job_ratio;  /* the same v. all ranks that run these kernels; NAN: fewer than four */
 	double work_ratio; /* whole compute time a step v. the stage's median */
+	double slow_from;  /* a step counts as slow from this ratio on */
 	uint32_t steps_seen; /* complete steps with compute of this rank */
 	uint32_t steps_slow; /* of them slower than expected by half of what the rank is slower */
 };

@@ -113,21 +113,23 @@ static enum lag_status find_blocks(const struct lag_trace *trace, const struct l
 				   const struct lag_roles *roles, struct lag_pipeline *out)
 {
 	struct lag_vec blocks = LAG_VEC_INIT(struct lag_block);
-	enum lag_status status = LAG_OK;
-	size_t n_ranges = 0, n_order = 0;
+	bool *wanted = lag_calloc(trace->n_ranks, sizeof(*wanted));
+	enum lag_status status = wanted ? LAG_OK : LAG_ERR_SYSTEM;
+	size_t n_ranges = 0, n_order = 0, before;
 
 	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++) {
-		size_t before = blocks.n;
-
-		if (roles->ranks[r].pipeline < 0)
+		if (roles->ranks[r].pipeline < 0 || !trace->ranks[r].recorded)
 			continue;
+		before = blocks.n;
 		status = lag_pipeline_from_ranges(trace, steps, r, &blocks);
 		n_ranges += blocks.n > before;
-		if (blocks.n > before || lag_failed(status))
-			continue;
-		status = lag_pipeline_from_order(trace, steps, roles, r, &blocks);
-		n_order += blocks.n > before;
+		wanted[r] = blocks.n == before;
 	}
+	before = blocks.n;
+	if (!lag_failed(status))
+		status = lag_pipeline_from_order(trace, steps, roles, wanted, &blocks);
+	n_order += blocks.n > before;
+	free(wanted);
 	if (blocks.n)
 		qsort(blocks.items, blocks.n, blocks.item_size, by_rank_and_start);
 	out->blocks = blocks.items;

@@ -21,14 +21,16 @@ enum lag_status lag_pipeline_add(const struct lag_trace *trace, const struct lag
 				 size_t first, size_t last, const struct lag_block *like,
 				 struct lag_vec *blocks) LAG_MUST_USE;
 
-/* Blocks of rank r from forward/backward annotations; from the order of sends and receives. blocks
- * holds struct lag_block and gains none when the rank has no such evidence. */
+/* Blocks of rank r from forward/backward annotations. blocks holds struct lag_block and gains none when
+ * the rank has no such evidence. */
 enum lag_status lag_pipeline_from_ranges(const struct lag_trace *trace,
 					 const struct lag_steps *steps, size_t r,
 					 struct lag_vec *blocks) LAG_MUST_USE;
+
+/* Blocks of all ranks marked in `wanted` (by rank index) from the order of sends and receives. */
 enum lag_status lag_pipeline_from_order(const struct lag_trace *trace,
 					const struct lag_steps *steps,
-					const struct lag_roles *roles, size_t r,
+					const struct lag_roles *roles, const bool *wanted,
 					struct lag_vec *blocks) LAG_MUST_USE;
 
 #endif

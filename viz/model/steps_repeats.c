@@ -106,19 +106,86 @@ static int64_t first_number(const struct lag_trace *trace, size_t first, size_t 
 	return anchor ? anchor->seq / per_step : 0;
 }
 
-static enum lag_status mark_rank(const struct symbols *s, size_t period, size_t phase,
-				 int64_t number, uint32_t r, struct lag_vec *marks)
+/* The step begins with the host's first call after its longest pause between the last communication of
+ * one period and the first of the next: a forward may be launched before any communication. */
+static int64_t step_start(const struct lag_trace *trace, uint32_t r, int64_t after_ns,
+			  int64_t first_ns)
 {
-	for (size_t i = phase; i + period <= s->n; i += period, number++) {
-		struct lag_step_mark *mark = lag_vec_push(marks);
-		int64_t until =
-			i + period < s->n ? s->from_ns[i + period] : s->until_ns[s->n - 1] + 1;
+	const struct lag_rank *rank = &trace->ranks[r];
+	size_t lo = rank->api_begin, hi = rank->api_end;
+	int64_t previous = after_ns, longest = -1, start = first_ns;
 
-		if (!mark)
-			return LAG_ERR_SYSTEM;
-		*mark = (struct lag_step_mark){ number, s->from_ns[i], until, r };
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (trace->api[mid].start_ns < after_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return LAG_OK;
+	for (; lo < rank->api_end && trace->api[lo].start_ns <= first_ns; lo++) {
+		int64_t at = trace->api[lo].start_ns;
+
+		if (at - previous > longest) {
+			longest = at - previous;
+			start = at;
+		}
+		previous = at;
+	}
+	return start;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Starts of the periods that begin at symbols phase, phase + period, ...; n of them. */
+static int64_t *step_starts(const struct lag_trace *trace, const struct symbols *s, size_t period,
+			    size_t phase, uint32_t r, size_t n)
+{
+	int64_t *starts = lag_calloc(n, 2 * sizeof(*starts)), *ahead = starts + n;
+	size_t n_ahead = 0;
+
+	for (size_t k = 0; starts && k < n; k++) {
+		size_t i = phase + k * period;
+
+		starts[k] = s->from_ns[i];
+		if (i == 0)
+			continue;
+		starts[k] = step_start(trace, r, s->until_ns[i - 1], s->from_ns[i]);
+		ahead[n_ahead++] = s->from_ns[i] - starts[k];
+	}
+	/* Nothing comes before the first: it begins as far ahead as the others do. */
+	if (starts && phase == 0 && n_ahead > 0) {
+		qsort(ahead, n_ahead, sizeof(*ahead), by_time);
+		starts[0] -= ahead[n_ahead / 2];
+	}
+	return starts;
+}
+
+static enum lag_status mark_rank(const struct lag_trace *trace, const struct symbols *s,
+				 size_t period, size_t phase, int64_t number, uint32_t r,
+				 struct lag_vec *marks)
+{
+	/* One more start than steps where the last period is followed by a part of one. */
+	size_t n = (s->n - phase) / period, n_starts = (s->n - phase + period - 1) / period;
+	int64_t *starts = step_starts(trace, s, period, phase, r, n_starts);
+	enum lag_status status = starts ? LAG_OK : LAG_ERR_SYSTEM;
+
+	for (size_t k = 0; k < n && !lag_failed(status); k++) {
+		struct lag_step_mark *mark = lag_vec_push(marks);
+		int64_t until = k + 1 < n_starts ? starts[k + 1] : INT64_MAX;
+
+		if (mark)
+			*mark = (struct lag_step_mark){ number + (int64_t)k, starts[k], until, r };
+		else
+			status = LAG_ERR_SYSTEM;
+	}
+	free(starts);
+	return status;
 }
 
 enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag_vec *marks,
@@ -149,7 +216,7 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 			continue;
 		n_found++;
 		phase = find_phase(&s, period);
-		status = mark_rank(&s, period, phase,
+		status = mark_rank(trace, &s, period, phase,
 				   from_ops ? first_number(trace, rank->op_begin + phase, period)
 					    : 0,
 				   (uint32_t)r, marks);

@@ -220,12 +220,15 @@ static int64_t fixed_duration(const struct work *w, size_t i)
 		return measured;
 	if (s->verdict == LAG_VERDICT_CANNOT_TELL)
 		return llround((double)measured / s->ratio);
-	if (s->cause == LAG_CAUSE_GPU || s->cause == LAG_CAUSE_DATA)
-		return lag_peers_duration(w->peers, w->trace, i);
-	if (s->cause != LAG_CAUSE_COMPUTE || step < 0)
+	if (s->verdict == LAG_VERDICT_CHRONIC)
+		return s->cause == LAG_CAUSE_HOST ? measured
+						  : lag_peers_duration(w->peers, w->trace, i);
+	if (s->cause == LAG_CAUSE_HOST || step < 0)
 		return measured;
+	/* Slow at times: only those steps, each by as much as it was slower. */
 	ratio = w->peers->step_ratio[(size_t)step * w->peers->n_ranks + g->r];
-	return ratio >= LAG_SLOW_STEP ? llround((double)measured / ratio) : measured;
+	return ratio >= w->peers->ranks[g->r].slow_from ? llround((double)measured / ratio)
+							: measured;
 }
 
 static int64_t *durations(const struct work *w, const uint8_t *fixed)
