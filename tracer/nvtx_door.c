@@ -72,10 +72,11 @@ LAG_EXPORT int InitializeInjectionNvtx2(lag_get_table *get)
 
 	if (!cb || cb->struct_size < sizeof(*cb) || !cfg->dir[0] || !cfg->nvtx)
 		return 0;
-	fill(cb, MODULE_CORE, lag_nvtx_core, lag_nvtx_n_core);
-	fill(cb, MODULE_CORE2, lag_nvtx_core2, lag_nvtx_n_core2);
+	/* First: as soon as the tables are filled, other threads come through them. */
 	if (cfg->nvtx_always)
 		(void)lag_tracer_start();
+	fill(cb, MODULE_CORE, lag_nvtx_core, lag_nvtx_n_core);
+	fill(cb, MODULE_CORE2, lag_nvtx_core2, lag_nvtx_n_core2);
 	return 1;
 }
 
