@@ -29,6 +29,8 @@ static const struct lag_column columns[] = {
 	{ "mismatched", "mismatched", LAG_UNIT_COUNT, "instances whose members' arguments differ" },
 };
 
+#define BUSBW_COLUMN 10
+
 struct group {
 	uint32_t comm;
 	uint8_t func;
@@ -195,7 +197,7 @@ static void row(const struct lag_trace *t, const struct lag_roles *roles, struct
 
 static void write_notes(const struct lag_trace *t, struct lag_table *out)
 {
-	size_t alone = 0, incomplete = 0;
+	size_t alone = 0, incomplete = 0, hurried = 0;
 
 	for (size_t i = 0; i < t->n_ops; i++)
 		alone += t->ops[i].instance < 0;
@@ -206,6 +208,13 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 			out,
 			"%zu of %zu instances lack a member's record: no wait or transfer of them",
 			incomplete, t->n_instances);
+	for (size_t i = 0; i < out->n_rows; i++)
+		hurried += lag_table_cell(out, i, BUSBW_COLUMN)->null;
+	if (hurried)
+		lag_table_note(out,
+			       "bus bandwidth of %zu rows is withheld: no instance waited at most "
+			       "5 %% of its transfer, in a kernel of its own",
+			       hurried);
 	if (alone)
 		lag_table_note(out, "%zu operations found no partner", alone);
 }

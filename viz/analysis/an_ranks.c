@@ -29,6 +29,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
+	bool unknown = false;
 
 	if (!roles)
 		return err->status;
@@ -38,6 +39,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 
 		if (!lag_context_has_rank(ctx, rank->rank))
 			continue;
+		unknown = unknown || (rank->recorded && rank->uncertainty_ns == INT64_MAX);
 		lag_table_row(out);
 		lag_table_int(out, rank->rank);
 		lag_table_text(out, rank->host < 0 ? NULL : t->hosts[rank->host].name);
@@ -58,6 +60,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 				    : rank->clean_exit   ? "orderly"
 							 : "cut off");
 	}
+	if (unknown)
+		lag_table_note(out, "clock error: not known, the clocks could not be compared");
 	lag_table_note(out, "layout: %s (confidence %.2f): %s", roles->shape, roles->confidence,
 		       roles->why);
 	return LAG_OK;
