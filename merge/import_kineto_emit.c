@@ -9,20 +9,9 @@
 /* Start, duration and base (at most INT64_MAX / 2) add up without leaving int64. */
 #define TIME_LIMIT ((int64_t)2200000000000000000)
 
-static const char *text_of(const struct lag_kineto_event *e, enum lag_kineto_text slot)
+static const char *text_of(const struct lag_kineto_event *e, enum lag_kineto_slot slot)
 {
 	return lag_buf_text(&e->text[slot]);
-}
-
-static int64_t known(int64_t v, int64_t otherwise)
-{
-	return v != LAG_NONE ? v : otherwise;
-}
-
-/* Kineto writes -1 where it does not know. */
-static int64_t not_negative(int64_t v)
-{
-	return v < 0 ? LAG_NONE : v;
 }
 
 enum lag_status lag_kineto_string(struct lag_kineto *k, const char *text, size_t n, uint32_t *id,
@@ -34,7 +23,7 @@ enum lag_status lag_kineto_string(struct lag_kineto *k, const char *text, size_t
 	return LAG_OK;
 }
 
-static enum lag_status intern(struct lag_kineto *k, enum lag_kineto_text slot, int64_t *id,
+static enum lag_status intern(struct lag_kineto *k, enum lag_kineto_slot slot, int64_t *id,
 			      struct lag_err *err)
 {
 	const struct lag_buf *buf = &k->event.text[slot];
@@ -52,12 +41,13 @@ static int64_t end_of(const struct lag_kineto_event *e)
 
 static int64_t device_of(const struct lag_kineto_event *e)
 {
-	return e->legacy_gpu ? known(e->tid, 0) : known(e->i[LAG_KI_DEVICE], known(e->pid, 0));
+	return e->legacy_gpu ? lag_kineto_or(e->tid, 0)
+			     : lag_kineto_or(e->i[LAG_KI_DEVICE], lag_kineto_or(e->pid, 0));
 }
 
 static int64_t stream_of(const struct lag_kineto_event *e)
 {
-	return e->legacy_gpu ? 0 : known(e->i[LAG_KI_STREAM], known(e->tid, 0));
+	return e->legacy_gpu ? 0 : lag_kineto_or(e->i[LAG_KI_STREAM], lag_kineto_or(e->tid, 0));
 }
 
 static void use_device(struct lag_kineto *k, int64_t device)
@@ -134,9 +124,9 @@ static enum lag_status emit_kernel(struct lag_kineto *k, struct lag_err *err)
 	rec.kernel.start_ns = e->ts_ns;
 	rec.kernel.end_ns = end_of(e);
 	rec.kernel.device = device_of(e);
-	rec.kernel.context = known(e->i[LAG_KI_CONTEXT], 0);
+	rec.kernel.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
 	rec.kernel.stream = stream_of(e);
-	rec.kernel.correlation = known(e->i[LAG_KI_CORRELATION], 0);
+	rec.kernel.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	rec.kernel.config = config_of(k);
 	rec.kernel.graph_id = e->i[LAG_KI_GRAPH] > 0 ? e->i[LAG_KI_GRAPH] : LAG_NONE;
 	rec.kernel.graph_node_id = e->i[LAG_KI_GRAPH_NODE] > 0 ? e->i[LAG_KI_GRAPH_NODE] : LAG_NONE;
@@ -186,9 +176,9 @@ static enum lag_status emit_copy(struct lag_kineto *k, struct lag_err *err)
 	rec.memcpy.start_ns = e->ts_ns;
 	rec.memcpy.end_ns = end_of(e);
 	rec.memcpy.device = device_of(e);
-	rec.memcpy.context = known(e->i[LAG_KI_CONTEXT], 0);
+	rec.memcpy.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
 	rec.memcpy.stream = stream_of(e);
-	rec.memcpy.correlation = known(e->i[LAG_KI_CORRELATION], 0);
+	rec.memcpy.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	rec.memcpy.bytes = e->i[LAG_KI_BYTES];
 	rec.memcpy.peer_device = e->i[LAG_KI_PEER_DEVICE];
 	rec.memcpy.graph_id = e->i[LAG_KI_GRAPH] > 0 ? e->i[LAG_KI_GRAPH] : LAG_NONE;
@@ -210,9 +200,9 @@ static enum lag_status emit_set(struct lag_kineto *k, struct lag_err *err)
 	rec.memset.start_ns = e->ts_ns;
 	rec.memset.end_ns = end_of(e);
 	rec.memset.device = device_of(e);
-	rec.memset.context = known(e->i[LAG_KI_CONTEXT], 0);
+	rec.memset.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
 	rec.memset.stream = stream_of(e);
-	rec.memset.correlation = known(e->i[LAG_KI_CORRELATION], 0);
+	rec.memset.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	rec.memset.bytes = e->i[LAG_KI_BYTES];
 	use_device(k, rec.memset.device);
 	return lag_part_add(&k->part, &rec, err);
@@ -233,10 +223,10 @@ static enum lag_status emit_api(struct lag_kineto *k, struct lag_err *err)
 	lag_record_init(&rec, LAG_REC_api);
 	rec.api.start_ns = e->ts_ns;
 	rec.api.end_ns = end_of(e);
-	rec.api.tid = known(e->tid, 0);
+	rec.api.tid = lag_kineto_or(e->tid, 0);
 	rec.api.domain = e->cat == LAG_KC_DRIVER ? LAG_API_DRIVER : LAG_API_RUNTIME;
-	rec.api.cbid = not_negative(e->i[LAG_KI_CBID]);
-	rec.api.correlation = known(e->i[LAG_KI_CORRELATION], 0);
+	rec.api.cbid = lag_kineto_not_negative(e->i[LAG_KI_CBID]);
+	rec.api.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	saw_pid(k);
 	st = intern(k, LAG_KT_NAME, &rec.api.name, err);
 	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
@@ -252,7 +242,7 @@ static enum lag_status emit_range(struct lag_kineto *k, enum lag_range_kind kind
 	lag_record_init(&rec, LAG_REC_range);
 	rec.range.start_ns = e->ts_ns;
 	rec.range.end_ns = end_of(e);
-	rec.range.tid = kind == LAG_RANGE_GPU ? stream_of(e) : known(e->tid, 0);
+	rec.range.tid = kind == LAG_RANGE_GPU ? stream_of(e) : lag_kineto_or(e->tid, 0);
 	rec.range.kind = kind;
 	if (kind != LAG_RANGE_GPU)
 		saw_pid(k);

@@ -5,17 +5,6 @@
 
 #include "merge/kineto.h"
 
-static int64_t known(int64_t v, int64_t otherwise)
-{
-	return v != LAG_NONE ? v : otherwise;
-}
-
-/* Kineto writes -1 where it does not know. */
-static int64_t not_negative(int64_t v)
-{
-	return v < 0 ? LAG_NONE : v;
-}
-
 enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 {
 	static const struct {
@@ -33,11 +22,11 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 	lag_record_init(&rec, LAG_REC_sync);
 	rec.sync.start_ns = e->ts_ns;
 	rec.sync.end_ns = e->dur_ns == LAG_NONE ? LAG_NONE : e->ts_ns + e->dur_ns;
-	rec.sync.context = known(e->i[LAG_KI_CONTEXT], 0);
-	rec.sync.stream = not_negative(e->i[LAG_KI_STREAM]);
-	rec.sync.event_id = not_negative(e->i[LAG_KI_WAIT_EVENT]);
-	rec.sync.correlation = known(e->i[LAG_KI_CORRELATION], 0);
-	rec.sync.record_correlation = not_negative(e->i[LAG_KI_WAIT_CORRELATION]);
+	rec.sync.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
+	rec.sync.stream = lag_kineto_not_negative(e->i[LAG_KI_STREAM]);
+	rec.sync.event_id = lag_kineto_not_negative(e->i[LAG_KI_WAIT_EVENT]);
+	rec.sync.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
+	rec.sync.record_correlation = lag_kineto_not_negative(e->i[LAG_KI_WAIT_CORRELATION]);
 	if (e->cat == LAG_KC_EVENT)
 		rec.sync.kind = LAG_SYNC_EVENT_RECORD;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && e->cat == LAG_KC_SYNC; i++) {

@@ -52,7 +52,7 @@ enum lag_kineto_int {
 	LAG_KI_LIMIT,
 };
 
-enum lag_kineto_text {
+enum lag_kineto_slot {
 	LAG_KT_NAME, /* of the event */
 	LAG_KT_META_NAME,
 	LAG_KT_LABELS,
@@ -133,6 +133,17 @@ struct lag_kineto {
 	uint64_t first_bad_at;
 };
 
+static inline int64_t lag_kineto_or(int64_t v, int64_t otherwise)
+{
+	return v != LAG_NONE ? v : otherwise;
+}
+
+/* Kineto writes -1 where it does not know. */
+static inline int64_t lag_kineto_not_negative(int64_t v)
+{
+	return v < 0 ? LAG_NONE : v;
+}
+
 /* import_kineto_event.c: at an OBJECT token, reads it into k->event. LAG_END: cut inside. */
 enum lag_status lag_kineto_read_event(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
 void lag_kineto_event_release(struct lag_kineto_event *event);
@@ -148,8 +159,9 @@ enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *
 enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size_t n,
 				     struct lag_err *err) LAG_MUST_USE;
 
-/* import_kineto_comm.c: after all events, communicators and operations of the carriers. */
+/* import_kineto_ops.c: after all events, communicators and operations of the carriers. */
 enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+/* import_kineto_coll.c: keeps what k->event says about a collective. */
 enum lag_status lag_kineto_keep_coll(struct lag_kineto *k, struct lag_vec *to,
 				     struct lag_err *err) LAG_MUST_USE;
 

@@ -135,7 +135,8 @@ static void close_lanes(struct lag_chrome_track *t)
 
 void lag_chrome_number_tracks(struct lag_chrome *c)
 {
-	uint32_t tid = 1;
+	/* Apart from process numbers: a thread with its process's number would be its main one. */
+	uint32_t tid = (uint32_t)c->trace->n_ranks + 100;
 
 	if (c->tracks.n)
 		qsort(c->tracks.items, c->tracks.n, sizeof(struct lag_chrome_track), by_place);
