@@ -106,7 +106,8 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 		if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
 			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",
 				       lag_time_class_title(class), findings->bubble_ideal * 100,
-				       (findings->bubble_measured - findings->bubble_ideal) * 100);
+				       (mean->of[c] / mean->step_ns - findings->bubble_ideal) *
+					       100);
 		row(out, "time", lag_time_class_name(class), text,
 		    mean->n ? llround(mean->of[c]) : LAG_NONE,
 		    mean->step_ns > 0 ? mean->of[c] / mean->step_ns : NAN);

@@ -235,7 +235,6 @@ static void from_bubbles(struct lag_context *ctx, const struct lag_mean_step *me
 
 	if (!table_of(ctx, "bubbles", &table))
 		return;
-	out->bubble_measured = mean_of(&table, "measured_ns") / mean->step_ns;
 	out->bubble_ideal = mean_of(&table, "ideal_ns") / mean->step_ns;
 	lag_table_release(&table);
 }
@@ -347,8 +346,7 @@ enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_m
 
 	*out = (struct lag_findings){ .found = LAG_VEC_INIT(struct lag_found),
 				      .step_without_stragglers_ns = LAG_NONE,
-				      .bubble_ideal = NAN,
-				      .bubble_measured = NAN };
+				      .bubble_ideal = NAN };
 	status = from_stragglers(ctx, out, err);
 	if (!lag_failed(status))
 		status = from_what_if(ctx, mean, out);

@@ -14,12 +14,12 @@ struct lag_found {
 };
 
 struct lag_findings {
-	struct lag_vec found;                 /* struct lag_found, largest gain first */
-	int64_t step_without_stragglers_ns;   /* LAG_NONE not known */
-	double bubble_ideal, bubble_measured; /* shares of the step; NaN n/a */
-	bool accuses;                         /* a straggler is named */
-	bool unsure;        /* who is late cannot be told, of some rank at least */
-	char withheld[160]; /* why blame is withheld; "" = it is not */
+	struct lag_vec found;               /* struct lag_found, largest gain first */
+	int64_t step_without_stragglers_ns; /* LAG_NONE not known */
+	double bubble_ideal;                /* share of the step; NaN n/a */
+	bool accuses;                       /* a straggler is named */
+	bool unsure;                        /* who is late cannot be told, of some rank at least */
+	char withheld[160];                 /* why blame is withheld; "" = it is not */
 };
 
 /* Mean ns of a step that one rank spends in each class, over ranks and chosen steps. */
