@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The aligners' table, and what a result answers for a single moment. */
+#include "merge/align.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct lag_aligner *const lag_aligners[] = {
+#define LAG_ALIGNER(name) &lag_aligner_##name,
+#include "merge/aligners.def"
+	NULL
+};
+
+/* Row of `device` in force at a raw time; before its first row, that one. NULL without rows. */
+static const struct lag_align_device *device_row(const struct lag_align_result *res,
+						 uint32_t device, int64_t raw_ns)
+{
+	size_t lo = 0;
+	size_t hi = res->n_devices;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct lag_align_device *d = &res->devices[mid];
+		if (d->device < device || (d->device == device && d->from_ns <= raw_ns))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo > 0 && res->devices[lo - 1].device == device)
+		return &res->devices[lo - 1];
+	return lo < res->n_devices && res->devices[lo].device == device ? &res->devices[lo] : NULL;
+}
+
+static const struct lag_align_segment *segment(const struct lag_align_result *res, uint32_t host,
+					       int64_t raw_ns)
+{
+	size_t lo = 0;
+	size_t hi = res->n_segments;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct lag_align_segment *s = &res->segments[mid];
+		if (s->host < host || (s->host == host && s->from_ns <= raw_ns))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo > 0 && res->segments[lo - 1].host == host)
+		return &res->segments[lo - 1];
+	return lo < res->n_segments && res->segments[lo].host == host ? &res->segments[lo] : NULL;
+}
+
+int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			int64_t raw_ns)
+{
+	const struct lag_align_device *d = device_row(res, device, raw_ns);
+	const struct lag_align_segment *s = segment(res, host, raw_ns);
+	double add = d ? d->offset_ns : 0;
+	if (s)
+		add += s->offset_ns + s->drift * ((double)(raw_ns - s->ref_ns) + add);
+	return raw_ns + llround(add);
+}
+
+int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			      int64_t raw_ns)
+{
+	const struct lag_align_device *d = device_row(res, device, raw_ns);
+	const struct lag_align_segment *s = segment(res, host, raw_ns);
+	double u = d ? d->uncertainty_ns : s ? s->uncertainty_ns : -1;
+	return u < 0 || u > 9e18 ? INT64_MAX : llround(u);
+}
+
+void lag_align_release(struct lag_align_result *res)
+{
+	free(res->segments);
+	free(res->devices);
+	memset(res, 0, sizeof(*res));
+}

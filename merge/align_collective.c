@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "collective": offset and drift of each host from the ends of n-to-n collectives, and from messages
+ * where collectives do not join hosts often enough. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "merge/clock_result.h"
+
+/* Quartz that nobody disciplines is within this; it decides only where the data cannot. */
+#define PRIOR_DRIFT 2e-4
+
+/* The host with the most devices: their mean hides single conversion errors best. */
+static uint32_t choose_reference(const struct lag_align_input *in)
+{
+	uint32_t best = 0;
+	uint32_t most = 0;
+	uint32_t *n = lag_calloc(in->n_hosts, sizeof(*n));
+	for (uint32_t d = 0; n && d < in->n_devices; d++)
+		n[in->device_host[d]]++;
+	for (uint32_t h = 0; n && h < in->n_hosts; h++) {
+		if (n[h] > most) {
+			most = n[h];
+			best = h;
+		}
+	}
+	free(n);
+	return best;
+}
+
+static enum lag_status solve(const struct lag_clock_view *view, struct lag_clock_gather *g,
+			     struct lag_fit_line *lines, struct lag_align_result *out,
+			     struct lag_err *err)
+{
+	double drift_ns = PRIOR_DRIFT * view->span_ns;
+	struct lag_clock_trust trust;
+	struct lag_clock_solved s = { .view = view,
+				      .gather = g,
+				      .lines = lines,
+				      .reference = choose_reference(view->in),
+				      .slope_weight = 1 / (drift_ns * drift_ns) };
+	struct lag_fit_problem p = { .n_hosts = view->in->n_hosts,
+				     .reference = s.reference,
+				     .obs = g->obs.items,
+				     .n_obs = g->obs.n,
+				     .groups = g->groups.items,
+				     .n_groups = g->groups.n,
+				     .slope_weight = s.slope_weight };
+	enum lag_status st = lag_fit_solve(&p, lines, NULL, &s.scale, err);
+	if (st == LAG_OK)
+		st = lag_clock_trust_init(&trust, &s, err);
+	if (st != LAG_OK)
+		return st;
+	st = lag_clock_result(&s, &trust, "collective", out, err);
+	lag_clock_trust_release(&trust);
+	return st;
+}
+
+static enum lag_status align(const struct lag_align_input *in, struct lag_align_result *out,
+			     struct lag_err *err)
+{
+	struct lag_clock_view view;
+	struct lag_clock_gather g;
+	struct lag_fit_line *lines = lag_calloc(in->n_hosts, sizeof(*lines));
+	if (!lines)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", in->n_hosts);
+	enum lag_status st = lag_clock_view_init(&view, in, err);
+	if (st == LAG_OK) {
+		st = lag_clock_gather_init(&g, &view, err);
+		if (st == LAG_OK) {
+			st = solve(&view, &g, lines, out, err);
+			lag_clock_gather_release(&g);
+		}
+		lag_clock_view_release(&view);
+	}
+	free(lines);
+	return st;
+}
+
+const struct lag_aligner lag_aligner_collective = { .name = "collective", .align = align };

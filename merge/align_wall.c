@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "wall": trusts that the hosts' wall clocks agree (PTP, or one host), and only takes out the steps
+ * by which a clock was set during the run. What causality allows is the stated uncertainty. */
+#include <stdlib.h>
+
+#include "merge/clock_result.h"
+
+static enum lag_status align(const struct lag_align_input *in, struct lag_align_result *out,
+			     struct lag_err *err)
+{
+	struct lag_clock_view view;
+	struct lag_fit_line *lines = lag_calloc(in->n_hosts, sizeof(*lines));
+	if (!lines)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", in->n_hosts);
+	enum lag_status st = lag_clock_view_init(&view, in, err);
+	if (st == LAG_OK) {
+		struct lag_clock_solved s = { .view = &view, .lines = lines };
+		st = lag_clock_result(&s, NULL, "wall", out, err);
+		lag_clock_view_release(&view);
+	}
+	free(lines);
+	return st;
+}
+
+const struct lag_aligner lag_aligner_wall = { .name = "wall", .align = align };

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives are averaged over the devices of each host: what one device's conversion is off must
+ * not look like its host's clock. Short ones weigh most, since ends differ by up to a chunk. */
+#include "merge/clock_gather.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MAX_GROUPS = 20000,
+	MAX_POINTS = 4000, /* of one pair and size */
+	KNOTS = 9
+};
+
+/* Ends of the shortest operations still differ by a few microseconds. */
+#define END_JITTER_NS 3000.0
+/* Part of a message's time by which the two directions are trusted to agree. */
+#define ASYMMETRY   0.05
+#define SLOPE_LIMIT 1e-3
+
+struct sums {
+	double *end;
+	uint32_t *n;
+	uint32_t *touched;
+};
+
+static uint32_t find(uint32_t *parent, uint32_t h)
+{
+	while (parent[h] != h) {
+		parent[h] = parent[parent[h]];
+		h = parent[h];
+	}
+	return h;
+}
+
+static void unite(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	a = find(parent, a);
+	b = find(parent, b);
+	if (a < b)
+		parent[b] = a;
+	else
+		parent[a] = b;
+}
+
+double lag_clock_transfer(const struct lag_clock_view *view, const struct lag_align_collective *c)
+{
+	int64_t least = INT64_MAX;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct lag_align_member *m = &view->members[c->first_member + i];
+		if (lag_clock_known(m) && m->end_ns - m->start_ns < least)
+			least = m->end_ns - m->start_ns;
+	}
+	return least == INT64_MAX ? 0 : (double)least;
+}
+
+/* One reading a host: the mean end of its devices. Returns the number of hosts; their sums stay in s
+ * until the next call. */
+static uint32_t sum_hosts(const struct lag_clock_view *view, const struct lag_align_collective *c,
+			  struct sums *s, int64_t pivot)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct lag_align_member *m = &view->members[c->first_member + i];
+		if (!lag_clock_known(m))
+			continue;
+		if (s->n[m->host] == 0) {
+			s->touched[n++] = m->host;
+			s->end[m->host] = 0;
+		}
+		s->end[m->host] += (double)(m->end_ns - pivot);
+		s->n[m->host]++;
+	}
+	return n;
+}
+
+static bool push_obs(struct lag_clock_gather *g, uint32_t host, double x, double y, double weight)
+{
+	struct lag_fit_obs *o = lag_vec_push(&g->obs);
+	if (!o)
+		return false;
+	*o = (struct lag_fit_obs){ host, x, y, weight };
+	return true;
+}
+
+static bool push_group(struct lag_clock_gather *g, uint32_t n)
+{
+	struct lag_fit_group *grp = lag_vec_push(&g->groups);
+	if (!grp)
+		return false;
+	*grp = (struct lag_fit_group){ g->obs.n - n, n };
+	return true;
+}
+
+/* An origin near the ends, so that differences are exact in a double. */
+static int64_t pivot_of(const struct lag_clock_view *view, const struct lag_align_collective *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		if (lag_clock_known(&view->members[c->first_member + i]))
+			return view->members[c->first_member + i].end_ns;
+	}
+	return 0;
+}
+
+static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_view *view, size_t i,
+			   struct sums *s)
+{
+	const struct lag_align_collective *c = &view->in->collectives[i];
+	int64_t pivot = pivot_of(view, c);
+	double chunk = lag_clock_transfer(view, c) / (c->n_members > 1 ? c->n_members - 1 : 1);
+	double weight = 1 / (END_JITTER_NS * END_JITTER_NS + chunk * chunk);
+	uint32_t n = sum_hosts(view, c, s, pivot);
+	bool ok = true;
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t h = s->touched[k];
+		double y = s->end[h] / s->n[h];
+		double x = lag_clock_x(view, h, pivot + llround(y));
+		/* With one host there is nothing to compare. */
+		ok = ok && (n < 2 || push_obs(g, h, x, y, weight));
+		s->n[h] = 0;
+	}
+	if (n < 2 || !ok)
+		return ok;
+	size_t *which = lag_vec_push(&g->which);
+	if (which)
+		*which = i;
+	return which && push_group(g, n);
+}
+
+static bool joins_hosts(const struct lag_clock_view *view, const struct lag_align_collective *c)
+{
+	if (!lag_clock_usable(c->func, c->bytes) || c->n_members < 2)
+		return false;
+	uint32_t host = view->members[c->first_member].host;
+	for (uint32_t i = 1; i < c->n_members; i++) {
+		if (view->members[c->first_member + i].host != host)
+			return true;
+	}
+	return false;
+}
+
+/* Counts usable collectives by communicator, and unites in `often` the hosts of frequent ones. */
+static bool count_comms(const struct lag_clock_view *view, uint32_t *often, size_t *total)
+{
+	const struct lag_align_input *in = view->in;
+	uint32_t top = 0;
+	for (size_t i = 0; i < in->n_collectives; i++)
+		top = in->collectives[i].comm > top ? in->collectives[i].comm : top;
+	uint32_t *count = lag_calloc((size_t)top + 1, sizeof(*count));
+	if (!count)
+		return false;
+	for (size_t i = 0; i < in->n_collectives; i++) {
+		const struct lag_align_collective *c = &in->collectives[i];
+		if (!joins_hosts(view, c))
+			continue;
+		++*total;
+		if (++count[c->comm] != LAG_CLOCK_OFTEN)
+			continue;
+		for (uint32_t k = 1; k < c->n_members; k++)
+			unite(often, view->members[c->first_member].host,
+			      view->members[c->first_member + k].host);
+	}
+	free(count);
+	return true;
+}
+
+static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_view *view,
+			    size_t total)
+{
+	size_t stride = total / MAX_GROUPS + 1;
+	size_t seen = 0;
+	uint32_t hosts = view->in->n_hosts;
+	struct sums s = { lag_calloc(hosts, sizeof(double)), lag_calloc(hosts, sizeof(uint32_t)),
+			  lag_calloc(hosts, sizeof(uint32_t)) };
+	bool ok = s.end && s.n && s.touched;
+	for (size_t i = 0; ok && i < view->in->n_collectives; i++) {
+		if (joins_hosts(view, &view->in->collectives[i]) && seen++ % stride == 0)
+			ok = add_collective(g, view, i, &s);
+	}
+	free(s.end);
+	free(s.n);
+	free(s.touched);
+	return ok;
+}
+
+struct tagged {
+	uint32_t a, b;
+	int64_t bytes;
+	struct lag_pair_point point;
+};
+
+static int by_pair(const void *pa, const void *pb)
+{
+	const struct tagged *a = pa;
+	const struct tagged *b = pb;
+	if (a->a != b->a)
+		return a->a < b->a ? -1 : 1;
+	if (a->b != b->b)
+		return a->b < b->b ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? -1 : 1;
+	return (a->point.x > b->point.x) - (a->point.x < b->point.x);
+}
+
+static struct tagged tag(const struct lag_clock_view *view, const struct lag_align_message *m)
+{
+	const int64_t *o = view->origin_ns;
+	double send_start = (double)(m->send.start_ns - o[m->send.host]);
+	double recv_start = (double)(m->recv.start_ns - o[m->recv.host]);
+	double recv_end = (double)(m->recv.end_ns - o[m->recv.host]);
+	struct tagged t = { .a = m->send.host, .b = m->recv.host, .bytes = m->bytes };
+	if (m->send.host < m->recv.host) {
+		t.point =
+			(struct lag_pair_point){ send_start / view->span_ns, recv_end - send_start,
+						 recv_start - send_start, false };
+	} else {
+		t.a = m->recv.host;
+		t.b = m->send.host;
+		t.point = (struct lag_pair_point){ recv_end / view->span_ns, send_start - recv_end,
+						   send_start - recv_start, true };
+	}
+	return t;
+}
+
+/* Fits the messages of one pair and size, and keeps the line if it is the pair's best. */
+static enum lag_status fit_class(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				 const struct tagged *t, size_t n, struct lag_err *err)
+{
+	size_t stride = n / MAX_POINTS + 1;
+	size_t n_points = 0;
+	struct lag_pair_point *points = lag_calloc(n / stride + 1, sizeof(*points));
+	struct lag_clock_pair pair = { .a = t[0].a, .b = t[0].b, .bytes = t[0].bytes };
+	if (!points)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for messages");
+	for (size_t i = 0; i < n; i += stride)
+		points[n_points++] = t[i].point;
+	pair.x_from = points[0].x;
+	pair.x_until = points[n_points - 1].x;
+	enum lag_status st =
+		lag_pair_fit(points, n_points, SLOPE_LIMIT * view->span_ns, &pair.line, err);
+	free(points);
+	if (st != LAG_OK || !pair.line.known)
+		return st;
+	struct lag_clock_pair *last =
+		g->pairs.n ? &LAG_VEC_AT(&g->pairs, struct lag_clock_pair, g->pairs.n - 1) : NULL;
+	if (last && last->a == pair.a && last->b == pair.b) {
+		if (pair.line.transfer_ns < last->line.transfer_ns)
+			*last = pair;
+		return LAG_OK;
+	}
+	struct lag_clock_pair *out = lag_vec_push(&g->pairs);
+	if (!out)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
+	*out = pair;
+	return LAG_OK;
+}
+
+static enum lag_status fit_pairs(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				 struct lag_err *err)
+{
+	size_t n = 0;
+	enum lag_status st = LAG_OK;
+	struct tagged *t = lag_calloc(view->in->n_messages, sizeof(*t));
+	if (!t)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for messages");
+	for (size_t i = 0; i < view->in->n_messages; i++) {
+		const struct lag_align_message *m = &view->messages[i];
+		if (m->send.host != m->recv.host && lag_clock_known(&m->send) &&
+		    lag_clock_known(&m->recv))
+			t[n++] = tag(view, m);
+	}
+	qsort(t, n, sizeof(*t), by_pair);
+	for (size_t from = 0, until; st == LAG_OK && from < n; from = until) {
+		for (until = from + 1; until < n && t[until].a == t[from].a &&
+				       t[until].b == t[from].b && t[until].bytes == t[from].bytes;)
+			until++;
+		st = fit_class(g, view, t + from, until - from, err);
+	}
+	free(t);
+	return st;
+}
+
+/* A pair's line as a few simultaneous readings, together as certain as the line is. */
+static bool add_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,
+		     const struct lag_clock_pair *p)
+{
+	size_t fewer =
+		p->line.n_forward < p->line.n_reverse ? p->line.n_forward : p->line.n_reverse;
+	double noise = p->line.spread_ns / sqrt(fewer > 0 ? (double)fewer : 1.0);
+	double skew = ASYMMETRY * p->line.transfer_ns;
+	double weight = 1 / (KNOTS * (1e6 + noise * noise + skew * skew));
+	double apart = (double)(view->origin_ns[p->b] - view->origin_ns[p->a]);
+	for (int k = 0; k < KNOTS; k++) {
+		double x = p->x_from + (p->x_until - p->x_from) * k / (KNOTS - 1);
+		double theta = p->line.offset_ns + p->line.slope_ns * x;
+		double xb = x + theta / view->span_ns;
+		if (!push_obs(g, p->a, x, 0, weight) ||
+		    !push_obs(g, p->b, xb, theta + apart, weight) || !push_group(g, 2))
+			return false;
+	}
+	return true;
+}
+
+static enum lag_status gather(struct lag_clock_gather *g, const struct lag_clock_view *view,
+			      struct lag_err *err)
+{
+	uint32_t *often = g->often;
+	size_t total = 0;
+	if (!count_comms(view, often, &total) || !add_collectives(g, view, total))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for collectives' ends");
+	enum lag_status st = fit_pairs(g, view, err);
+	for (size_t i = 0; st == LAG_OK && i < g->pairs.n; i++) {
+		struct lag_clock_pair *p = &LAG_VEC_AT(&g->pairs, struct lag_clock_pair, i);
+		p->in_fit = find(often, p->a) != find(often, p->b);
+		if (p->in_fit && !add_pair(g, view, p))
+			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
+	}
+	for (size_t i = 0; st == LAG_OK && i < g->groups.n; i++) {
+		struct lag_fit_group grp = LAG_VEC_AT(&g->groups, struct lag_fit_group, i);
+		const struct lag_fit_obs *o = &LAG_VEC_AT(&g->obs, struct lag_fit_obs, grp.first);
+		for (uint32_t k = 1; k < grp.n; k++)
+			unite(g->set, o[0].host, o[k].host);
+	}
+	for (uint32_t h = 0; h < view->in->n_hosts; h++) {
+		g->set[h] = find(g->set, h);
+		often[h] = find(often, h);
+	}
+	return st;
+}
+
+enum lag_status lag_clock_gather_init(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				      struct lag_err *err)
+{
+	uint32_t n = view->in->n_hosts;
+	*g = (struct lag_clock_gather){ .obs = LAG_VEC_INIT(struct lag_fit_obs),
+					.groups = LAG_VEC_INIT(struct lag_fit_group),
+					.which = LAG_VEC_INIT(size_t),
+					.pairs = LAG_VEC_INIT(struct lag_clock_pair),
+					.set = lag_calloc(n, sizeof(*g->set)),
+					.often = lag_calloc(n, sizeof(*g->often)) };
+	enum lag_status st = LAG_ERR_SYSTEM;
+	if (!g->often || !g->set) {
+		st = lag_err_set(err, st, "out of memory for %u hosts", n);
+	} else {
+		for (uint32_t h = 0; h < n; h++)
+			g->often[h] = g->set[h] = h;
+		st = gather(g, view, err);
+	}
+	if (st != LAG_OK)
+		lag_clock_gather_release(g);
+	return st;
+}
+
+void lag_clock_gather_release(struct lag_clock_gather *g)
+{
+	lag_vec_release(&g->obs);
+	lag_vec_release(&g->groups);
+	lag_vec_release(&g->which);
+	lag_vec_release(&g->pairs);
+	free(g->set);
+	free(g->often);
+	g->set = NULL;
+	g->often = NULL;
+}
+
+double lag_clock_pair_variance(const struct lag_clock_pair *p)
+{
+	size_t fewer =
+		p->line.n_forward < p->line.n_reverse ? p->line.n_forward : p->line.n_reverse;
+	double noise = p->line.spread_ns / sqrt(fewer > 0 ? (double)fewer : 1.0);
+	double skew = ASYMMETRY * p->line.transfer_ns;
+	return 1e6 + noise * noise + skew * skew;
+}
+
+double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
+			  const struct lag_fit_line *lines)
+{
+	const struct lag_fit_line *a = &lines[pair->a];
+	const struct lag_fit_line *b = &lines[pair->b];
+	double apart = (double)(view->origin_ns[pair->b] - view->origin_ns[pair->a]);
+	double x = (pair->x_from + pair->x_until) / 2;
+	double from_a = x * view->span_ns + a->offset_ns + a->slope_ns * x;
+	double z = (from_a - b->offset_ns - apart) / (1 + b->slope_ns / view->span_ns);
+	double theta = pair->line.offset_ns + pair->line.slope_ns * x;
+	return x * view->span_ns + theta - z;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From repaired times to the observations of the fit: ends of n-to-n collectives as groups of
+ * simultaneous readings, and messages as two-way lines between pairs of hosts. */
+#ifndef MERGE_CLOCK_GATHER_H
+#define MERGE_CLOCK_GATHER_H
+
+#include "merge/clock_fit.h"
+#include "merge/clock_pair.h"
+#include "merge/clock_view.h"
+
+/* Fewer collectives than this do not join two hosts; their messages do then. */
+#define LAG_CLOCK_OFTEN 8
+
+/* What messages of one size say about hosts a < b; differences are relative to the hosts' origins. */
+struct lag_clock_pair {
+	uint32_t a, b;
+	int64_t bytes;
+	double x_from, x_until; /* by a's clock */
+	struct lag_pair_line line;
+	bool in_fit; /* no collectives join these hosts often enough */
+};
+
+struct lag_clock_gather {
+	struct lag_vec obs;    /* struct lag_fit_obs */
+	struct lag_vec groups; /* struct lag_fit_group; collectives first, in input order */
+	struct lag_vec which;  /* size_t: collective of each of the first groups */
+	struct lag_vec pairs;  /* struct lag_clock_pair, the best size of each pair of hosts */
+	uint32_t *set;         /* by host: hosts joined by any observation share a number */
+	uint32_t *often;       /* by host: the same for frequent collectives alone */
+};
+
+enum lag_status lag_clock_gather_init(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				      struct lag_err *err) LAG_MUST_USE;
+void lag_clock_gather_release(struct lag_clock_gather *g);
+
+/* Of a line: its noise, and what the two directions may differ by. */
+double lag_clock_pair_variance(const struct lag_clock_pair *pair);
+
+/* How far the messages of a pair put the clocks from where lines put them, at the middle. */
+double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
+			  const struct lag_fit_line *lines);
+
+/* Shortest member of a collective: its transfer, without anyone's waiting; 0 if unknown. */
+double lag_clock_transfer(const struct lag_clock_view *view, const struct lag_align_collective *c);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits are thinned to the tightest of each pair and moment: looser ones cannot move a bound much,
+ * and leaving some out only widens it. */
+#include "merge/clock_result.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "merge/align_common.h"
+#include "merge/clock_bound.h"
+
+enum {
+	ALL_PAIRS_HOSTS = 16, /* above it only pairs with the last arriver or the reference */
+	MAX_LIMITS = 2000000,
+	BINS = 256 /* over x = -2..2 */
+};
+
+/* Conversion errors of both devices may make a limit look tighter than it is. Without an estimate:
+ * twice the worst seen anywhere. */
+#define GUARD_BLIND_NS 60000.0
+#define GUARD_FACTOR   5.0
+
+struct host_times {
+	int64_t *first_end, *last_start;
+	uint32_t *hosts;
+	uint32_t n;
+};
+
+struct build {
+	const struct lag_clock_solved *s;
+	struct lag_vec limits; /* struct lag_bound_limit */
+	double guard_ns;
+	size_t thin; /* each n-th collective is enough */
+};
+
+static bool limit(struct build *b, uint32_t earlier, int64_t end, uint32_t later, int64_t start)
+{
+	double e = lag_clock_corrected(b->s, earlier, end);
+	double s = lag_clock_corrected(b->s, later, start);
+	struct lag_bound_limit *l = lag_vec_push(&b->limits);
+	if (!l)
+		return false;
+	*l = (struct lag_bound_limit){ .earlier = earlier,
+				       .later = later,
+				       .x = e / b->s->view->span_ns,
+				       .slack_ns = e - s + 2 * b->guard_ns };
+	return true;
+}
+
+static void host_times(const struct lag_clock_view *view, const struct lag_align_collective *c,
+		       struct host_times *t)
+{
+	t->n = 0;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct lag_align_member *m = &view->members[c->first_member + i];
+		uint32_t k = 0;
+		if (!lag_clock_known(m))
+			continue;
+		/* Members come host by host or nearly: look from the newest back. */
+		for (k = t->n; k > 0 && t->hosts[k - 1] != m->host;)
+			k--;
+		if (k == 0) {
+			t->hosts[t->n] = m->host;
+			t->first_end[t->n] = m->end_ns;
+			t->last_start[t->n++] = m->start_ns;
+			continue;
+		}
+		k--;
+		t->first_end[k] = m->end_ns < t->first_end[k] ? m->end_ns : t->first_end[k];
+		t->last_start[k] = m->start_ns > t->last_start[k] ? m->start_ns : t->last_start[k];
+	}
+}
+
+static bool limit_collective(struct build *b, const struct host_times *t)
+{
+	uint32_t last = 0;
+	for (uint32_t k = 1; k < t->n; k++) {
+		if (lag_clock_corrected(b->s, t->hosts[k], t->last_start[k]) >
+		    lag_clock_corrected(b->s, t->hosts[last], t->last_start[last]))
+			last = k;
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		for (uint32_t k = 0; k < t->n; k++) {
+			bool wanted = t->n <= ALL_PAIRS_HOSTS || k == last ||
+				      t->hosts[i] == b->s->reference ||
+				      t->hosts[k] == b->s->reference;
+			if (i != k && wanted &&
+			    !limit(b, t->hosts[i], t->first_end[i], t->hosts[k], t->last_start[k]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool limit_collectives(struct build *b)
+{
+	const struct lag_align_input *in = b->s->view->in;
+	size_t n = in->n_hosts;
+	struct host_times t = { lag_calloc(n, sizeof(int64_t)), lag_calloc(n, sizeof(int64_t)),
+				lag_calloc(n, sizeof(uint32_t)), 0 };
+	bool ok = t.first_end && t.last_start && t.hosts;
+	size_t seen = 0;
+	for (size_t i = 0; ok && i < in->n_collectives && b->limits.n < MAX_LIMITS; i++) {
+		const struct lag_align_collective *c = &in->collectives[i];
+		if (!lag_clock_usable(c->func, c->bytes) || seen++ % b->thin)
+			continue;
+		host_times(b->s->view, c, &t);
+		ok = limit_collective(b, &t);
+	}
+	free(t.first_end);
+	free(t.last_start);
+	free(t.hosts);
+	return ok;
+}
+
+static bool limit_messages(struct build *b)
+{
+	const struct lag_align_input *in = b->s->view->in;
+	for (size_t i = 0; i < in->n_messages; i++) {
+		const struct lag_align_message *m = &b->s->view->messages[i];
+		if (m->send.host != m->recv.host && lag_clock_known(&m->send) &&
+		    lag_clock_known(&m->recv) &&
+		    !limit(b, m->recv.host, m->recv.end_ns, m->send.host, m->send.start_ns))
+			return false;
+	}
+	return true;
+}
+
+static int bin(double x)
+{
+	double k = floor((x + 2) * (BINS / 4.0));
+	return k < 0 ? 0 : k >= BINS ? BINS - 1 : (int)k;
+}
+
+static int by_bin(const void *pa, const void *pb)
+{
+	const struct lag_bound_limit *a = pa;
+	const struct lag_bound_limit *b = pb;
+	if (a->earlier != b->earlier)
+		return a->earlier < b->earlier ? -1 : 1;
+	if (a->later != b->later)
+		return a->later < b->later ? -1 : 1;
+	if (bin(a->x) != bin(b->x))
+		return bin(a->x) < bin(b->x) ? -1 : 1;
+	return (a->slack_ns > b->slack_ns) - (a->slack_ns < b->slack_ns);
+}
+
+/* The tightest limit of each bin. */
+static void thin(struct lag_vec *limits)
+{
+	struct lag_bound_limit *l = limits->items;
+	size_t n = 0;
+	if (limits->n == 0)
+		return;
+	qsort(l, limits->n, sizeof(*l), by_bin);
+	for (size_t i = 0; i < limits->n; i++) {
+		if (n && l[n - 1].earlier == l[i].earlier && l[n - 1].later == l[i].later &&
+		    bin(l[n - 1].x) == bin(l[i].x))
+			continue;
+		l[n++] = l[i];
+	}
+	limits->n = n;
+	qsort(l, n, sizeof(*l), lag_bound_order);
+}
+
+static enum lag_status make_limits(struct build *b, const struct lag_clock_trust *trust,
+				   struct lag_err *err)
+{
+	const struct lag_align_input *in = b->s->view->in;
+	size_t per = in->n_hosts <= ALL_PAIRS_HOSTS ? (size_t)in->n_hosts * in->n_hosts
+						    : 3 * (size_t)in->n_hosts;
+	b->guard_ns = trust ? GUARD_FACTOR * trust->device_ns : GUARD_BLIND_NS;
+	b->thin = in->n_collectives * per / MAX_LIMITS + 1;
+	if (!limit_collectives(b) || !limit_messages(b))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock bounds");
+	thin(&b->limits);
+	return LAG_OK;
+}
+
+/* Segments of one host: one for each setting of its clock. raw = repaired + shift. */
+static bool host_segments(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
+			  uint32_t host, struct lag_bound bound, struct lag_vec *out)
+{
+	const struct lag_clock_view *view = s->view;
+	const struct lag_fit_line *line = &s->lines[host];
+	double drift = line->slope_ns / view->span_ns;
+	int64_t shift = 0;
+	int64_t from = view->first_ns[host] <= view->last_ns[host] ? view->first_ns[host] : 0;
+	double u = trust ? trust->host_ns[host] : fmax(fabs(bound.lo_ns), fabs(bound.hi_ns));
+	size_t k = 0;
+	while (true) {
+		struct lag_align_segment *seg = lag_vec_push(out);
+		if (!seg)
+			return false;
+		*seg = (struct lag_align_segment){
+			.host = host,
+			.from_ns = from,
+			.ref_ns = view->origin_ns[host] + shift,
+			.offset_ns = line->offset_ns - (double)shift,
+			.drift = drift,
+			.uncertainty_ns = isfinite(u) ? u : -1,
+			.bound_lo_ns = line->offset_ns - (double)shift + bound.lo_ns,
+			.bound_hi_ns = line->offset_ns - (double)shift + bound.hi_ns,
+			.n_observations = line->n_obs
+		};
+		while (k < view->breaks.n &&
+		       LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).host != host)
+			k++;
+		if (k == view->breaks.n)
+			return true;
+		shift = LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).shift_ns;
+		from = LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).from_ns;
+		k++;
+	}
+}
+
+static int by_device_from(const void *pa, const void *pb)
+{
+	const struct lag_align_device *a = pa;
+	const struct lag_align_device *b = pb;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
+}
+
+/* Device rows of the trust, on raw times, cut where a device's own offset changes. */
+static bool device_rows(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
+			struct lag_vec *out)
+{
+	const struct lag_clock_view *view = s->view;
+	for (size_t i = 0; i < trust->rows.n; i++) {
+		struct lag_align_device row = LAG_VEC_AT(&trust->rows, struct lag_align_device, i);
+		struct lag_align_device *d = lag_vec_push(out);
+		if (!d)
+			return false;
+		*d = row;
+		d->from_ns += lag_clock_shift(view, view->in->device_host[row.device], row.from_ns);
+		d->offset_ns = lag_clock_own_offset(view, row.device, d->from_ns);
+	}
+	for (size_t i = 0; i < view->own.n; i++) {
+		const struct lag_clock_own *o = &LAG_VEC_AT(&view->own, struct lag_clock_own, i);
+		double u = -1;
+		for (size_t k = 0; k < trust->rows.n; k++) {
+			const struct lag_align_device *row =
+				&LAG_VEC_AT(&trust->rows, struct lag_align_device, k);
+			if (row->device == o->device && (u < 0 || row->from_ns <= o->from_ns))
+				u = row->uncertainty_ns;
+		}
+		struct lag_align_device *d = lag_vec_push(out);
+		if (!d)
+			return false;
+		*d = (struct lag_align_device){ o->device, o->from_ns, o->offset_ns,
+						u < 0 ? u : u + o->spread_ns };
+	}
+	if (out->n)
+		qsort(out->items, out->n, sizeof(struct lag_align_device), by_device_from);
+	return true;
+}
+
+enum lag_status lag_clock_result(const struct lag_clock_solved *s,
+				 const struct lag_clock_trust *trust, const char *method,
+				 struct lag_align_result *out, struct lag_err *err)
+{
+	uint32_t n = s->view->in->n_hosts;
+	struct build b = { .s = s, .limits = LAG_VEC_INIT(struct lag_bound_limit) };
+	struct lag_vec segments = LAG_VEC_INIT(struct lag_align_segment);
+	struct lag_vec devices = LAG_VEC_INIT(struct lag_align_device);
+	struct lag_bound *bounds = lag_calloc(n, sizeof(*bounds));
+	double relaxed = 0;
+	memset(out, 0, sizeof(*out));
+	enum lag_status st = bounds ? make_limits(&b, trust, err)
+				    : lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
+	if (st == LAG_OK)
+		st = lag_bound_solve(b.limits.items, b.limits.n, n, s->reference, 0, bounds,
+				     &relaxed, err);
+	for (uint32_t h = 0; st == LAG_OK && h < n; h++) {
+		if (!host_segments(s, trust, h, bounds[h], &segments))
+			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for segments");
+	}
+	if (st == LAG_OK && trust && !device_rows(s, trust, &devices))
+		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
+	lag_vec_release(&b.limits);
+	free(bounds);
+	if (st != LAG_OK) {
+		lag_vec_release(&segments);
+		lag_vec_release(&devices);
+		return st;
+	}
+	out->method = method;
+	out->reference_host = s->reference;
+	out->segments = segments.items;
+	out->n_segments = segments.n;
+	out->devices = devices.items;
+	out->n_devices = devices.n;
+	out->arriver_bias_ns = trust ? trust->arriver_ns : -1;
+	lag_align_count(s->view->in, out);
+	return LAG_OK;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brackets to breaks and device offsets; then a repaired copy of every time. */
+#include "merge/clock_view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "merge/clock_fit.h"
+
+/* A wall clock that moves by more than this against the monotonic one has been set. */
+#define STEP_NS 100000
+/* Device brackets in a row that are averaged, and the change between rows that is worth a new one. */
+#define OWN_BRACKETS 5
+#define OWN_CHANGE   2000.0
+#define MIN_SPAN_NS  1e6
+
+bool lag_clock_usable(enum lag_func func, int64_t bytes)
+{
+	switch (func) {
+	case LAG_FUNC_ALL_REDUCE:
+	case LAG_FUNC_ALL_GATHER:
+	case LAG_FUNC_REDUCE_SCATTER:
+	case LAG_FUNC_ALL_TO_ALL:
+		return bytes != 0;
+	case LAG_FUNC_BARRIER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool lag_clock_known(const struct lag_align_member *m)
+{
+	return m->start_ns > INT64_MIN / 4 && m->end_ns >= m->start_ns;
+}
+
+double lag_clock_x(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns)
+{
+	return (double)(repaired_ns - view->origin_ns[host]) / view->span_ns;
+}
+
+static int by_host_mono(const void *pa, const void *pb)
+{
+	const struct lag_align_bracket *a = pa;
+	const struct lag_align_bracket *b = pb;
+	if (a->host != b->host)
+		return a->host < b->host ? -1 : 1;
+	return (a->monotonic_ns > b->monotonic_ns) - (a->monotonic_ns < b->monotonic_ns);
+}
+
+static int by_device_time(const void *pa, const void *pb)
+{
+	const struct lag_align_bracket *a = pa;
+	const struct lag_align_bracket *b = pb;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->cupti_ns > b->cupti_ns) - (a->cupti_ns < b->cupti_ns);
+}
+
+static enum lag_status find_breaks(struct lag_clock_view *view, struct lag_align_bracket *br,
+				   size_t n)
+{
+	int64_t shift = 0;
+	qsort(br, n, sizeof(*br), by_host_mono);
+	for (size_t i = 1; i < n; i++) {
+		const struct lag_align_bracket *a = &br[i - 1];
+		const struct lag_align_bracket *b = &br[i];
+		if (a->host != b->host) {
+			shift = 0;
+			continue;
+		}
+		int64_t gap = b->monotonic_ns - a->monotonic_ns;
+		int64_t step = b->realtime_ns - a->realtime_ns - gap;
+		if (a->monotonic_ns <= 0 || llabs(step) <= STEP_NS + a->bracket_ns + b->bracket_ns)
+			continue;
+		struct lag_clock_break *brk = lag_vec_push(&view->breaks);
+		if (!brk)
+			return LAG_ERR_SYSTEM;
+		shift += step;
+		/* It happened somewhere between the two readings: the middle, on either side of it. */
+		*brk = (struct lag_clock_break){ b->host, a->realtime_ns + gap / 2 + step / 2,
+						 shift };
+	}
+	return LAG_OK;
+}
+
+/* The median of a few brackets of one device, and the worst distance of one of them. */
+static struct lag_clock_own own_row(const struct lag_align_bracket *br, size_t n)
+{
+	double v[OWN_BRACKETS];
+	double worst = 0;
+	for (size_t i = 0; i < n; i++)
+		v[i] = (double)(br[i].realtime_ns - br[i].cupti_ns);
+	double mid = lag_fit_median(v, n);
+	for (size_t i = 0; i < n; i++)
+		worst = fmax(worst, fabs(v[i] - mid) + (double)br[i].bracket_ns / 2);
+	return (struct lag_clock_own){ br[0].device, br[0].cupti_ns, mid, worst };
+}
+
+static enum lag_status find_own(struct lag_clock_view *view, struct lag_align_bracket *br, size_t n)
+{
+	qsort(br, n, sizeof(*br), by_device_time);
+	for (size_t i = 0; i < n;) {
+		size_t k = 1;
+		while (k < OWN_BRACKETS && i + k < n && br[i + k].device == br[i].device)
+			k++;
+		struct lag_clock_own row = own_row(br + i, k);
+		const struct lag_clock_own *last =
+			view->own.n ? &LAG_VEC_AT(&view->own, struct lag_clock_own, view->own.n - 1)
+				    : NULL;
+		i += k;
+		if (row.device >= view->in->n_devices ||
+		    (last && last->device == row.device &&
+		     fabs(last->offset_ns - row.offset_ns) < OWN_CHANGE))
+			continue;
+		struct lag_clock_own *out = lag_vec_push(&view->own);
+		if (!out)
+			return LAG_ERR_SYSTEM;
+		*out = row;
+	}
+	return LAG_OK;
+}
+
+/* Row of `device` in force at t; before its first row, that one. NULL without rows. */
+static const struct lag_clock_own *own_at(const struct lag_clock_view *view, uint32_t device,
+					  int64_t t)
+{
+	const struct lag_clock_own *rows = view->own.items;
+	size_t lo = 0;
+	size_t hi = view->own.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (rows[mid].device < device ||
+		    (rows[mid].device == device && rows[mid].from_ns <= t))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo > 0 && rows[lo - 1].device == device)
+		return &rows[lo - 1];
+	return lo < view->own.n && rows[lo].device == device ? &rows[lo] : NULL;
+}
+
+double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns)
+{
+	const struct lag_clock_own *own = own_at(view, device, raw_ns);
+	return own ? own->offset_ns : 0;
+}
+
+int64_t lag_clock_repair(const struct lag_clock_view *view, uint32_t host, uint32_t device,
+			 int64_t raw_ns)
+{
+	int64_t shift = 0;
+	int64_t t = raw_ns + llround(lag_clock_own_offset(view, device, raw_ns));
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == host && b->from_ns <= t)
+			shift = b->shift_ns;
+	}
+	return t - shift;
+}
+
+int64_t lag_clock_shift(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns)
+{
+	int64_t shift = 0;
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == host && b->from_ns - b->shift_ns <= repaired_ns)
+			shift = b->shift_ns;
+	}
+	return shift;
+}
+
+static void repair(struct lag_clock_view *view, struct lag_align_member *m)
+{
+	if (!lag_clock_known(m))
+		return;
+	if (view->own.n || view->breaks.n) {
+		m->start_ns = lag_clock_repair(view, m->host, m->device, m->start_ns);
+		m->end_ns = lag_clock_repair(view, m->host, m->device, m->end_ns);
+	}
+	if (m->start_ns < view->first_ns[m->host])
+		view->first_ns[m->host] = m->start_ns;
+	if (m->end_ns > view->last_ns[m->host])
+		view->last_ns[m->host] = m->end_ns;
+}
+
+static void measure(struct lag_clock_view *view)
+{
+	view->span_ns = MIN_SPAN_NS;
+	for (uint32_t h = 0; h < view->in->n_hosts; h++) {
+		if (view->first_ns[h] > view->last_ns[h])
+			continue;
+		int64_t length = view->last_ns[h] - view->first_ns[h];
+		view->origin_ns[h] = view->first_ns[h] + length / 2;
+		view->span_ns = fmax(view->span_ns, (double)length / 2);
+	}
+}
+
+static enum lag_status read_brackets(struct lag_clock_view *view)
+{
+	const struct lag_align_input *in = view->in;
+	struct lag_align_bracket *br = lag_calloc(in->n_brackets, sizeof(*br));
+	enum lag_status st = LAG_ERR_SYSTEM;
+	if (!br)
+		return st;
+	size_t n = 0;
+	for (size_t i = 0; i < in->n_brackets; i++) {
+		if (in->brackets[i].realtime_ns > 0 && in->brackets[i].host < in->n_hosts)
+			br[n++] = in->brackets[i];
+	}
+	st = find_breaks(view, br, n);
+	if (st == LAG_OK)
+		st = find_own(view, br, n);
+	free(br);
+	return st;
+}
+
+enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct lag_align_input *in,
+				    struct lag_err *err)
+{
+	*view = (struct lag_clock_view){ .in = in,
+					 .breaks = LAG_VEC_INIT(struct lag_clock_break),
+					 .own = LAG_VEC_INIT(struct lag_clock_own) };
+	view->members = lag_calloc(in->n_members, sizeof(*view->members));
+	view->messages = lag_calloc(in->n_messages, sizeof(*view->messages));
+	view->origin_ns = lag_calloc(in->n_hosts, sizeof(int64_t));
+	view->first_ns = lag_calloc(in->n_hosts, sizeof(int64_t));
+	view->last_ns = lag_calloc(in->n_hosts, sizeof(int64_t));
+	if (!view->members || !view->messages || !view->origin_ns || !view->first_ns ||
+	    !view->last_ns || read_brackets(view) != LAG_OK) {
+		lag_clock_view_release(view);
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock alignment");
+	}
+	for (uint32_t h = 0; h < in->n_hosts; h++) {
+		view->first_ns[h] = INT64_MAX;
+		view->last_ns[h] = INT64_MIN;
+	}
+	for (size_t i = 0; i < in->n_members; i++) {
+		view->members[i] = in->members[i];
+		repair(view, &view->members[i]);
+	}
+	for (size_t i = 0; i < in->n_messages; i++) {
+		view->messages[i] = in->messages[i];
+		repair(view, &view->messages[i].send);
+		repair(view, &view->messages[i].recv);
+	}
+	measure(view);
+	return LAG_OK;
+}
+
+void lag_clock_view_release(struct lag_clock_view *view)
+{
+	free(view->members);
+	free(view->messages);
+	free(view->origin_ns);
+	free(view->first_ns);
+	free(view->last_ns);
+	lag_vec_release(&view->breaks);
+	lag_vec_release(&view->own);
+	*view = (struct lag_clock_view){ 0 };
+}
