@@ -29,14 +29,6 @@ static size_t operator_length(const char *at, const char *begin)
 	return 0;
 }
 
-/* Length of a bracketed run that is part of the name itself. */
-static size_t kept_bracket(const char *at)
-{
-	static const char anonymous[] = "(anonymous namespace)";
-
-	return strncmp(at, anonymous, sizeof(anonymous) - 1) == 0 ? sizeof(anonymous) - 1 : 0;
-}
-
 /* The end of the bracket that opens at `at`; NULL when it does not close. */
 static const char *closing(const char *at)
 {
@@ -56,11 +48,16 @@ static const char *closing(const char *at)
 /* The name with template arguments cut out, up to its parameter list. */
 static void strip(const char *full, struct lag_buf *out)
 {
+	static const char anonymous[] = "(anonymous namespace)::";
+
 	for (const char *at = full; *at;) {
 		size_t n = operator_length(at, full);
 
-		if (!n)
-			n = kept_bracket(at);
+		/* Where it was declared tells a person nothing. */
+		if (strncmp(at, anonymous, sizeof(anonymous) - 1) == 0) {
+			at += sizeof(anonymous) - 1;
+			continue;
+		}
 		if (n) {
 			lag_buf_add(out, at, n);
 			at += n;
@@ -95,7 +92,7 @@ void lag_name_short(const char *full, struct lag_buf *out)
 		n--;
 	/* What stands before the last blank is the return type; "operator new" is not. */
 	space = n ? memrchr(name, ' ', n) : NULL;
-	if (space && strncmp(space, " namespace)", 11) != 0 && !strstr(name, "operator ")) {
+	if (space && !strstr(name, "operator ")) {
 		n -= (size_t)(space + 1 - name);
 		name = space + 1;
 	} else if (strncmp(name, "void ", 5) == 0) {
