@@ -47,7 +47,7 @@ struct nc_member {
 };
 
 struct nc_shared {
-	uint32_t joined, event, aborted, pad;
+	uint32_t joined, ready, event, aborted;
 };
 
 /* One process's end of a communicator. */
@@ -146,7 +146,11 @@ struct nc_link *nc_link(struct ncclComm *c, enum nc_channel ch, int from, int to
 char *nc_payload(struct ncclComm *c, enum nc_channel ch, int from, int to, unsigned slot);
 void nc_comm_unref(struct ncclComm *c);
 struct ncclComm *nc_comm_attach(const char *name, uint64_t hash, int n, int rank);
-ncclResult_t nc_comm_wait_joined(struct ncclComm *c);
+/* Joining in two steps, so that one thread can join several: open needs all to have attached, wait
+ * needs all to have opened. */
+ncclResult_t nc_comm_open(struct ncclComm *c);
+void nc_comm_wait_open(struct ncclComm *c);
+ncclResult_t nc_comm_wait_joined(struct ncclComm *c); /* both */
 /* The same on a thread of its own; c->state tells when it is done. */
 ncclResult_t nc_comm_join_async(struct ncclComm *c);
 ncclResult_t nc_comm_state(const struct ncclComm *c);

@@ -191,18 +191,25 @@ static void link_model(struct ncclComm *c, int peer)
 	c->ns_per_byte[peer] = factor / gbps;
 }
 
-ncclResult_t nc_comm_wait_joined(struct ncclComm *c)
+static void wait_for(struct ncclComm *c, uint32_t *count)
 {
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&c->shm->event, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&c->shm->joined, __ATOMIC_SEQ_CST) >= (uint32_t)c->n) {
-			break;
+		if (__atomic_load_n(count, __ATOMIC_SEQ_CST) >= (uint32_t)c->n) {
+			return;
 		}
 		nc_shm_wait(&c->shm->event, seen);
 	}
+}
+
+ncclResult_t nc_comm_open(struct ncclComm *c)
+{
+	ncclResult_t r = ncclSuccess;
+
+	wait_for(c, &c->shm->joined);
 	for (int i = 0; i < c->n; i++) {
 		if (!bell_open(c, i)) {
-			return ncclSystemError;
+			r = ncclSystemError;
 		}
 		link_model(c, i);
 	}
@@ -210,7 +217,23 @@ ncclResult_t nc_comm_wait_joined(struct ncclComm *c)
 	if (c->rank == 0) {
 		shm_unlink(c->name);
 	}
-	return ncclSuccess;
+	/* Nobody may leave, and end, before the others have opened its doorbell. */
+	__atomic_add_fetch(&c->shm->ready, 1, __ATOMIC_SEQ_CST);
+	nc_shm_wake(&c->shm->event);
+	return r;
+}
+
+void nc_comm_wait_open(struct ncclComm *c)
+{
+	wait_for(c, &c->shm->ready);
+}
+
+ncclResult_t nc_comm_wait_joined(struct ncclComm *c)
+{
+	ncclResult_t r = nc_comm_open(c);
+
+	nc_comm_wait_open(c);
+	return r;
 }
 
 ncclResult_t nc_comm_state(const struct ncclComm *c)

@@ -70,8 +70,11 @@ static ncclResult_t group_finish(void)
 	ncclResult_t r = ncclSuccess;
 
 	for (size_t i = 0; i < group.n_joins; i++) {
-		ncclResult_t one = nc_comm_wait_joined(group.joins[i]);
+		ncclResult_t one = nc_comm_open(group.joins[i]);
 		r = one != ncclSuccess ? one : r;
+	}
+	for (size_t i = 0; i < group.n_joins; i++) {
+		nc_comm_wait_open(group.joins[i]);
 	}
 	group.n_joins = 0;
 	size_t n = group.n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the lanes of a kernel as far as the queues allow; on the engine thread, engine locked. */
+#include "tests/simgpu/common/simclock.h"
 #include "tests/simgpu/nccl/nc.h"
 
 #include <string.h>
@@ -157,7 +158,8 @@ bool nc_work_poll(void *work, int64_t start_ns, int64_t *end_ns)
 		start(w, start_ns);
 	}
 	if (__atomic_load_n(&w->comm->shm->aborted, __ATOMIC_RELAXED)) {
-		*end_ns = start_ns;
+		int64_t now = sim_true_ns();
+		*end_ns = now > start_ns ? now : start_ns;
 		return true;
 	}
 	*end_ns = start_ns;
