@@ -12,6 +12,7 @@
 
 static const struct lag_column columns[] = {
 	{ "communicator", "communicator", LAG_UNIT_TEXT, NULL },
+	{ "members", "members", LAG_UNIT_TEXT, "job ranks" },
 	{ "role", "role", LAG_UNIT_TEXT, NULL },
 	{ "function", "function", LAG_UNIT_TEXT, NULL },
 	{ "bytes", "size", LAG_UNIT_BYTES,
@@ -29,7 +30,7 @@ static const struct lag_column columns[] = {
 	{ "mismatched", "mismatched", LAG_UNIT_COUNT, "instances whose members' arguments differ" },
 };
 
-#define BUSBW_COLUMN 10
+#define BUSBW_COLUMN 11
 
 struct group {
 	uint32_t comm;
@@ -175,9 +176,14 @@ static void row(const struct lag_trace *t, const struct lag_roles *roles, struct
 		struct lag_table *out)
 {
 	const struct lag_comm *comm = &t->comms[g->comm];
+	struct lag_buf text = { 0 };
 
 	lag_table_row(out);
-	lag_table_text(out, comm->description[0] ? comm->description : comm->name);
+	lag_comm_label(t, g->comm, &text);
+	lag_table_text(out, comm->description[0] ? comm->description : lag_buf_text(&text));
+	lag_comm_members(t, g->comm, &text);
+	lag_table_text(out, lag_buf_text(&text));
+	lag_buf_release(&text);
 	lag_table_text(out, lag_comm_role_name(roles->comm_role[g->comm]));
 	lag_table_text(out, lag_func_name(g->func));
 	lag_table_int(out, g->bytes);

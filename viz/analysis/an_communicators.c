@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
+#include "viz/analysis/stat.h"
 
 static const struct lag_column columns[] = {
 	{ "communicator", "communicator", LAG_UNIT_TEXT, NULL },
@@ -16,38 +17,6 @@ static const struct lag_column columns[] = {
 	{ "n_launches", "kernels", LAG_UNIT_COUNT, NULL },
 	{ "time_ns", "time", LAG_UNIT_NS, "sum of its kernels' durations" },
 };
-
-#define MEMBERS_SHOWN 16
-
-/* Job ranks of the members, runs shortened: "0-3,8,...". */
-static void members(const struct lag_trace *t, const struct lag_comm *comm, struct lag_buf *out)
-{
-	uint32_t i = 0, pieces = 0;
-
-	lag_buf_clear(out);
-	while (i < comm->n_members) {
-		const struct lag_member *m = &t->members[comm->first_member + i];
-		uint32_t run = 1;
-
-		while (m->r >= 0 && i + run < comm->n_members && m[run].r >= 0 &&
-		       t->ranks[m[run].r].rank == t->ranks[m->r].rank + run)
-			run++;
-		if (pieces++)
-			lag_buf_putc(out, ',');
-		if (pieces > MEMBERS_SHOWN) {
-			lag_buf_puts(out, "...");
-			return;
-		}
-		if (m->r < 0)
-			lag_buf_putc(out, '?');
-		else if (run > 2)
-			lag_buf_printf(out, "%lld-%lld", (long long)t->ranks[m->r].rank,
-				       (long long)t->ranks[m[run - 1].r].rank);
-		else
-			lag_buf_printf(out, "%lld", (long long)t->ranks[m->r].rank);
-		i += run > 2 ? run : 1;
-	}
-}
 
 struct traffic {
 	int64_t n_ops, bytes, n_launches, time_ns;
@@ -76,7 +45,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
-	struct lag_buf text = { 0 };
+	struct lag_buf text = { 0 }, label = { 0 };
 	struct traffic *traffic;
 
 	if (!roles)
@@ -90,9 +59,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 
 		for (uint32_t m = 0; m < comm->n_members; m++)
 			recorded += t->members[comm->first_member + m].recorded;
-		members(t, comm, &text);
+		lag_comm_members(t, c, &text);
 		lag_table_row(out);
-		lag_table_text(out, comm->name);
+		lag_comm_label(t, c, &label);
+		lag_table_text(out, lag_buf_text(&label));
 		lag_table_text(out, comm->description[0] ? comm->description : NULL);
 		lag_table_text(out, lag_comm_role_name(roles->comm_role[c]));
 		lag_table_int(out, comm->n_ranks < 0 ? LAG_NONE : comm->n_ranks);
@@ -106,6 +76,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	lag_table_note(out, "layout: %s (confidence %.2f): %s", roles->shape, roles->confidence,
 		       roles->why);
 	lag_buf_release(&text);
+	lag_buf_release(&label);
 	free(traffic);
 	return LAG_OK;
 }

@@ -181,7 +181,6 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 	};
 	struct lag_table table;
 	enum lag_status status = LAG_OK;
-	size_t n_ranks = 0;
 
 	if (!table_of(ctx, "what-if", &table))
 		return LAG_OK;
@@ -189,8 +188,7 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 		const char *scenario = text_of(&table, i, "scenario");
 		int64_t gain = int_of(&table, i, "gain_ns");
 
-		if (!strncmp(scenario, "all of these ranks", 18) ||
-		    (!strncmp(scenario, "rank ", 5) && n_ranks++ == 0))
+		if (!strcmp(scenario, "without stragglers"))
 			out->step_without_stragglers_ns = int_of(&table, i, "step_ns");
 		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
 			struct lag_found *f;

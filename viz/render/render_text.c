@@ -6,7 +6,8 @@
 #include "viz/render/render.h"
 
 #define TEXT_MIN  8  /* columns that a text keeps */
-#define TEXT_MAX  60 /* unless the terminal is wider than the table */
+#define TEXT_MAX  60 /* where the width is not known */
+#define TEXT_WIDE 24 /* where even the shortest texts would not make the table fit */
 #define GAP_WIDTH 2
 
 static void rule(struct lag_buf *out, size_t width, bool utf8)
@@ -45,21 +46,32 @@ static size_t total(const size_t *widths, size_t n)
 	return sum;
 }
 
-/* Takes columns away from the widest text until the table fits, or no text can give more. */
+/* Whether the table fits once every text is as short as it may get. */
+static bool can_fit(const struct lag_table *table, const size_t *widths, size_t room)
+{
+	size_t sum = total(widths, table->n_columns);
+
+	for (size_t c = 0; c < table->n_columns; c++)
+		if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > TEXT_MIN)
+			sum -= widths[c] - TEXT_MIN;
+	return sum <= room;
+}
+
+/* Takes columns away from the widest text until the table fits. Lines that must wrap anyway keep
+ * texts that can be read. */
 static void fit(const struct lag_table *table, size_t *widths, int width)
 {
 	size_t room = width > 0 ? (size_t)width : 0;
+	size_t keep = !room ? TEXT_MAX : can_fit(table, widths, room) ? TEXT_MIN : TEXT_WIDE;
 
 	for (;;) {
 		size_t widest = table->n_columns;
 
 		for (size_t c = 0; c < table->n_columns; c++)
-			if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > TEXT_MIN &&
+			if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > keep &&
 			    (widest == table->n_columns || widths[c] > widths[widest]))
 				widest = c;
-		if (widest == table->n_columns)
-			return;
-		if (room ? total(widths, table->n_columns) <= room : widths[widest] <= TEXT_MAX)
+		if (widest == table->n_columns || (room && total(widths, table->n_columns) <= room))
 			return;
 		widths[widest]--;
 	}
