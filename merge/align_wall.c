@@ -3,12 +3,15 @@
  * by which a clock was set during the run. What causality allows is the stated uncertainty. */
 #include <stdlib.h>
 
+#include "merge/align_common.h"
 #include "merge/clock_result.h"
 
 static enum lag_status align(const struct lag_align_input *in, struct lag_align_result *out,
 			     struct lag_err *err)
 {
 	struct lag_clock_view view;
+	if (in->n_hosts == 0)
+		return lag_align_identity(in, "wall", out, err);
 	struct lag_fit_line *lines = lag_calloc(in->n_hosts, sizeof(*lines));
 	if (!lines)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", in->n_hosts);

@@ -158,20 +158,32 @@ static bool tighten(struct lag_bound *b, double lo, double hi)
 	return tighter;
 }
 
-/* Bellman-Ford: the tightest upper and lower limit along any path from the reference. */
-static void spread_edges(const struct edge *edges, size_t n, uint32_t n_hosts, struct lag_bound *b)
+/* Bellman-Ford: the tightest upper and lower limit along any path from the reference. False when
+ * the limits of different pairs contradict each other. */
+static bool spread_edges(const struct edge *edges, size_t n, uint32_t n_hosts, uint32_t reference,
+			 double give, struct lag_bound *b)
 {
 	bool moved = true;
+	for (uint32_t h = 0; h < n_hosts; h++)
+		b[h] = h == reference ? (struct lag_bound){ 0, 0 }
+				      : (struct lag_bound){ -INFINITY, INFINITY };
 	for (uint32_t round = 0; round <= n_hosts && moved; round++) {
 		moved = false;
 		for (size_t i = 0; i < n; i++) {
 			const struct edge *e = &edges[i];
 			struct lag_bound *u = &b[e->a];
 			struct lag_bound *v = &b[e->b];
-			moved |= tighten(v, u->lo_ns + e->lo, u->hi_ns + e->hi);
-			moved |= tighten(u, v->lo_ns - e->hi, v->hi_ns - e->lo);
+			double lo = e->lo - give;
+			double hi = e->hi + give;
+			moved |= tighten(v, u->lo_ns + lo, u->hi_ns + hi);
+			moved |= tighten(u, v->lo_ns - hi, v->hi_ns - lo);
 		}
 	}
+	for (uint32_t h = 0; h < n_hosts; h++) {
+		if (b[h].lo_ns > b[h].hi_ns)
+			return false;
+	}
+	return true;
 }
 
 enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, uint32_t n_hosts,
@@ -194,10 +206,10 @@ enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, 
 		*e = pair_edge(&p, relaxed_ns);
 		from = until;
 	}
-	for (uint32_t h = 0; h < n_hosts; h++)
-		bounds[h] = h == reference ? (struct lag_bound){ 0, 0 }
-					   : (struct lag_bound){ -INFINITY, INFINITY };
-	spread_edges(edges.items, edges.n, n_hosts, bounds);
+	double give = 0;
+	while (!spread_edges(edges.items, edges.n, n_hosts, reference, give, bounds) && give < 1e15)
+		give = give > 0 ? 2 * give : 1000;
+	*relaxed_ns = fmax(*relaxed_ns, give);
 	lag_vec_release(&edges);
 	return LAG_OK;
 }

@@ -135,7 +135,7 @@ static void conjugate_gradients(struct work *w)
 	}
 }
 
-/* Residuals under the present lines, and their robust spread in units of the weights' sd. */
+/* Residuals under the present lines, and their robust spread in units of the noise. */
 static double residuals(struct work *w, double *scratch)
 {
 	const struct lag_fit_problem *p = w->p;
@@ -152,15 +152,16 @@ static double residuals(struct work *w, double *scratch)
 			w->res[i] += p->obs[i].y_ns - sum / sw;
 	}
 	for (size_t i = 0; i < p->n_obs; i++)
-		scratch[i] = fabs(w->res[i]) * sqrt(p->obs[i].weight);
+		scratch[i] = fabs(w->res[i]) / p->obs[i].noise_ns;
 	return 1.4826 * lag_fit_median(scratch, p->n_obs);
 }
 
 static void reweight(struct work *w, double scale, int round)
 {
-	double floor = scale > 1e-3 ? scale : 1e-3;
+	/* Residuals far below the noise carry no news: on a tree of pairs all are zero. */
+	double floor = scale > 0.5 ? scale : 0.5;
 	for (size_t i = 0; i < w->p->n_obs; i++) {
-		double u = fabs(w->res[i]) * sqrt(w->p->obs[i].weight) / floor;
+		double u = fabs(w->res[i]) / w->p->obs[i].noise_ns / floor;
 		if (round < ROUNDS_L1)
 			w->robust[i] = 1 / (u > 0.3 ? u : 0.3);
 		else

@@ -13,9 +13,10 @@
 /* One host's reading of a group's common moment. */
 struct lag_fit_obs {
 	uint32_t host;
-	double x;      /* when, on a scale of about -1..1 over the run */
-	double y_ns;   /* the host's reading, relative to any origin of the group */
-	double weight; /* 1 / variance, in 1 / ns^2 */
+	double x;        /* when, on a scale of about -1..1 over the run */
+	double y_ns;     /* the host's reading, relative to any origin of the group */
+	double weight;   /* 1 / variance, in 1 / ns^2; errors that repeat in each group included */
+	double noise_ns; /* by which single readings scatter: what is beyond it counts less */
 };
 
 /* Observations [first, first + n) belong together. */
@@ -42,7 +43,7 @@ struct lag_fit_line {
 };
 
 /* Fills lines (n_hosts) and residuals (n_obs, may be NULL): the corrected reading minus its group's
- * mean. The reference's line stays zero. `scale` gets the robust ratio of residuals to weights' sd. */
+ * mean. The reference's line stays zero. `scale` gets the robust ratio of residuals to noise. */
 enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_line *lines,
 			      double *residuals, double *scale, struct lag_err *err) LAG_MUST_USE;
 

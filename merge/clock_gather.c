@@ -18,6 +18,8 @@ enum {
 /* Part of a message's time by which the two directions are trusted to agree. */
 #define ASYMMETRY   0.05
 #define SLOPE_LIMIT 1e-3
+/* Ends of a ring lie up to two parts apart, where its links are unequal. */
+#define CHUNKS 2.0
 
 struct sums {
 	double *end;
@@ -44,7 +46,7 @@ static void unite(uint32_t *parent, uint32_t a, uint32_t b)
 		parent[a] = b;
 }
 
-double lag_clock_transfer(const struct lag_clock_view *view, const struct lag_align_collective *c)
+double lag_clock_chunk(const struct lag_clock_view *view, const struct lag_align_collective *c)
 {
 	int64_t least = INT64_MAX;
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -52,7 +54,9 @@ double lag_clock_transfer(const struct lag_clock_view *view, const struct lag_al
 		if (lag_clock_known(m) && m->end_ns - m->start_ns < least)
 			least = m->end_ns - m->start_ns;
 	}
-	return least == INT64_MAX ? 0 : (double)least;
+	if (least == INT64_MAX || c->n_members < 2)
+		return 0;
+	return CHUNKS * (double)least / (c->n_members - 1);
 }
 
 /* One reading a host: the mean end of its devices. Returns the number of hosts; their sums stay in s
@@ -75,12 +79,13 @@ static uint32_t sum_hosts(const struct lag_clock_view *view, const struct lag_al
 	return n;
 }
 
-static bool push_obs(struct lag_clock_gather *g, uint32_t host, double x, double y, double weight)
+static bool push_obs(struct lag_clock_gather *g, uint32_t host, double x, double y, double weight,
+		     double noise)
 {
 	struct lag_fit_obs *o = lag_vec_push(&g->obs);
 	if (!o)
 		return false;
-	*o = (struct lag_fit_obs){ host, x, y, weight };
+	*o = (struct lag_fit_obs){ host, x, y, weight, noise };
 	return true;
 }
 
@@ -104,12 +109,15 @@ static int64_t pivot_of(const struct lag_clock_view *view, const struct lag_alig
 }
 
 static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_view *view, size_t i,
-			   struct sums *s)
+			   struct sums *s, double n_alike)
 {
 	const struct lag_align_collective *c = &view->in->collectives[i];
 	int64_t pivot = pivot_of(view, c);
-	double chunk = lag_clock_transfer(view, c) / (c->n_members > 1 ? c->n_members - 1 : 1);
-	double weight = 1 / (END_JITTER_NS * END_JITTER_NS + chunk * chunk);
+	double chunk = lag_clock_chunk(view, c);
+	double jitter2 = END_JITTER_NS * END_JITTER_NS;
+	/* Who ends a chunk early does so each time: only jitter becomes less with repetition. */
+	double weight = 1 / (jitter2 + n_alike * chunk * chunk);
+	double noise = sqrt(jitter2 + chunk * chunk);
 	uint32_t n = sum_hosts(view, c, s, pivot);
 	bool ok = true;
 	for (uint32_t k = 0; k < n; k++) {
@@ -117,7 +125,7 @@ static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_vi
 		double y = s->end[h] / s->n[h];
 		double x = lag_clock_x(view, h, pivot + llround(y));
 		/* With one host there is nothing to compare. */
-		ok = ok && (n < 2 || push_obs(g, h, x, y, weight));
+		ok = ok && (n < 2 || push_obs(g, h, x, y, weight, noise));
 		s->n[h] = 0;
 	}
 	if (n < 2 || !ok)
@@ -140,47 +148,47 @@ static bool joins_hosts(const struct lag_clock_view *view, const struct lag_alig
 	return false;
 }
 
-/* Counts usable collectives by communicator, and unites in `often` the hosts of frequent ones. */
-static bool count_comms(const struct lag_clock_view *view, uint32_t *often, size_t *total)
+/* Usable collectives that join hosts, by communicator; in all *total. NULL without memory. */
+static uint32_t *count_comms(const struct lag_clock_view *view, size_t *total)
 {
 	const struct lag_align_input *in = view->in;
 	uint32_t top = 0;
 	for (size_t i = 0; i < in->n_collectives; i++)
 		top = in->collectives[i].comm > top ? in->collectives[i].comm : top;
 	uint32_t *count = lag_calloc((size_t)top + 1, sizeof(*count));
-	if (!count)
-		return false;
-	for (size_t i = 0; i < in->n_collectives; i++) {
+	for (size_t i = 0; count && i < in->n_collectives; i++) {
 		const struct lag_align_collective *c = &in->collectives[i];
-		if (!joins_hosts(view, c))
-			continue;
-		++*total;
-		if (++count[c->comm] != LAG_CLOCK_OFTEN)
-			continue;
-		for (uint32_t k = 1; k < c->n_members; k++)
-			unite(often, view->members[c->first_member].host,
-			      view->members[c->first_member + k].host);
+		count[c->comm] += joins_hosts(view, c);
+		*total += joins_hosts(view, c);
 	}
-	free(count);
-	return true;
+	return count;
 }
 
-static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_view *view,
-			    size_t total)
+static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_view *view)
 {
-	size_t stride = total / MAX_GROUPS + 1;
-	size_t seen = 0;
 	uint32_t hosts = view->in->n_hosts;
+	size_t total = 0;
+	size_t seen = 0;
+	uint32_t *count = count_comms(view, &total);
+	size_t stride = total / MAX_GROUPS + 1;
 	struct sums s = { lag_calloc(hosts, sizeof(double)), lag_calloc(hosts, sizeof(uint32_t)),
 			  lag_calloc(hosts, sizeof(uint32_t)) };
-	bool ok = s.end && s.n && s.touched;
+	bool ok = count && s.end && s.n && s.touched;
 	for (size_t i = 0; ok && i < view->in->n_collectives; i++) {
-		if (joins_hosts(view, &view->in->collectives[i]) && seen++ % stride == 0)
-			ok = add_collective(g, view, i, &s);
+		const struct lag_align_collective *c = &view->in->collectives[i];
+		if (!joins_hosts(view, c))
+			continue;
+		for (uint32_t k = 1; count[c->comm] >= LAG_CLOCK_OFTEN && k < c->n_members; k++)
+			unite(g->often, view->members[c->first_member].host,
+			      view->members[c->first_member + k].host);
+		if (seen++ % stride == 0)
+			ok = add_collective(g, view, i, &s,
+					    fmax(1, count[c->comm] / (double)stride));
 	}
 	free(s.end);
 	free(s.n);
 	free(s.touched);
+	free(count);
 	return ok;
 }
 
@@ -281,40 +289,56 @@ static enum lag_status fit_pairs(struct lag_clock_gather *g, const struct lag_cl
 	return st;
 }
 
-/* A pair's line as a few simultaneous readings, together as certain as the line is. */
-static bool add_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,
-		     const struct lag_clock_pair *p)
+static enum lag_status find_excess(struct lag_clock_gather *g, struct lag_err *err)
 {
-	size_t fewer =
-		p->line.n_forward < p->line.n_reverse ? p->line.n_forward : p->line.n_reverse;
-	double noise = p->line.spread_ns / sqrt(fewer > 0 ? (double)fewer : 1.0);
-	double skew = ASYMMETRY * p->line.transfer_ns;
-	double weight = 1 / (KNOTS * (1e6 + noise * noise + skew * skew));
+	double *v = lag_calloc(g->pairs.n, sizeof(*v));
+	if (!v)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
+	struct lag_clock_pair *pairs = g->pairs.items;
+	for (size_t i = 0; i < g->pairs.n; i++) {
+		size_t n = 0;
+		for (size_t k = 0; k < g->pairs.n; k++) {
+			if (pairs[k].bytes == pairs[i].bytes)
+				v[n++] = pairs[k].line.transfer_ns;
+		}
+		pairs[i].excess_ns = fmax(0, pairs[i].line.transfer_ns - lag_fit_median(v, n));
+	}
+	free(v);
+	return LAG_OK;
+}
+
+enum lag_status lag_clock_use_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				   struct lag_clock_pair *p, struct lag_err *err)
+{
+	/* A few simultaneous readings, together as certain as the line is. */
+	double weight = 1 / (KNOTS * lag_clock_pair_variance(p));
 	double apart = (double)(view->origin_ns[p->b] - view->origin_ns[p->a]);
 	for (int k = 0; k < KNOTS; k++) {
 		double x = p->x_from + (p->x_until - p->x_from) * k / (KNOTS - 1);
 		double theta = p->line.offset_ns + p->line.slope_ns * x;
 		double xb = x + theta / view->span_ns;
-		if (!push_obs(g, p->a, x, 0, weight) ||
-		    !push_obs(g, p->b, xb, theta + apart, weight) || !push_group(g, 2))
-			return false;
+		if (!push_obs(g, p->a, x, 0, weight, sqrt(1 / weight)) ||
+		    !push_obs(g, p->b, xb, theta + apart, weight, sqrt(1 / weight)) ||
+		    !push_group(g, 2))
+			return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
 	}
-	return true;
+	p->in_fit = true;
+	return LAG_OK;
 }
 
 static enum lag_status gather(struct lag_clock_gather *g, const struct lag_clock_view *view,
 			      struct lag_err *err)
 {
 	uint32_t *often = g->often;
-	size_t total = 0;
-	if (!count_comms(view, often, &total) || !add_collectives(g, view, total))
+	if (!add_collectives(g, view))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for collectives' ends");
 	enum lag_status st = fit_pairs(g, view, err);
+	if (st == LAG_OK)
+		st = find_excess(g, err);
 	for (size_t i = 0; st == LAG_OK && i < g->pairs.n; i++) {
 		struct lag_clock_pair *p = &LAG_VEC_AT(&g->pairs, struct lag_clock_pair, i);
-		p->in_fit = find(often, p->a) != find(often, p->b);
-		if (p->in_fit && !add_pair(g, view, p))
-			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
+		if (find(often, p->a) != find(often, p->b))
+			st = lag_clock_use_pair(g, view, p, err);
 	}
 	for (size_t i = 0; st == LAG_OK && i < g->groups.n; i++) {
 		struct lag_fit_group grp = LAG_VEC_AT(&g->groups, struct lag_fit_group, i);
@@ -370,7 +394,8 @@ double lag_clock_pair_variance(const struct lag_clock_pair *p)
 		p->line.n_forward < p->line.n_reverse ? p->line.n_forward : p->line.n_reverse;
 	double noise = p->line.spread_ns / sqrt(fewer > 0 ? (double)fewer : 1.0);
 	double skew = ASYMMETRY * p->line.transfer_ns;
-	return 1e6 + noise * noise + skew * skew;
+	/* A slow link may be slow in one direction only. */
+	return 1e6 + noise * noise + skew * skew + p->excess_ns * p->excess_ns;
 }
 
 double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
@@ -384,4 +409,16 @@ double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_cl
 	double z = (from_a - b->offset_ns - apart) / (1 + b->slope_ns / view->span_ns);
 	double theta = pair->line.offset_ns + pair->line.slope_ns * x;
 	return x * view->span_ns + theta - z;
+}
+
+bool lag_clock_message_residual(const struct lag_clock_view *view,
+				const struct lag_clock_pair *pair,
+				const struct lag_align_message *m, double *x, double *ns)
+{
+	if (!lag_clock_known(&m->send) || !lag_clock_known(&m->recv))
+		return false;
+	struct tagged t = tag(view, m);
+	*x = t.point.x;
+	*ns = lag_pair_residual(&t.point, &pair->line);
+	return lag_pair_waited(&t.point, &pair->line);
 }

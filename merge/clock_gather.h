@@ -17,7 +17,8 @@ struct lag_clock_pair {
 	int64_t bytes;
 	double x_from, x_until; /* by a's clock */
 	struct lag_pair_line line;
-	bool in_fit; /* no collectives join these hosts often enough */
+	double excess_ns; /* transfer beyond what this size takes between most hosts */
+	bool in_fit;      /* its line is part of the fit, not a check of it */
 };
 
 struct lag_clock_gather {
@@ -40,7 +41,17 @@ double lag_clock_pair_variance(const struct lag_clock_pair *pair);
 double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
 			  const struct lag_fit_line *lines);
 
-/* Shortest member of a collective: its transfer, without anyone's waiting; 0 if unknown. */
-double lag_clock_transfer(const struct lag_clock_view *view, const struct lag_align_collective *c);
+/* How far a message lies from its pair's line; false when its receiver came too late to say. */
+bool lag_clock_message_residual(const struct lag_clock_view *view,
+				const struct lag_clock_pair *pair,
+				const struct lag_align_message *m, double *x, double *ns);
+
+/* Lets a pair's messages take part in the fit. */
+enum lag_status lag_clock_use_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,
+				   struct lag_clock_pair *pair, struct lag_err *err) LAG_MUST_USE;
+
+/* By how much the ends of a collective may differ: parts of a ring of its n members, taken from its
+ * shortest member, which is the transfer without anyone's waiting. */
+double lag_clock_chunk(const struct lag_clock_view *view, const struct lag_align_collective *c);
 
 #endif

@@ -50,13 +50,13 @@ static void widest(const struct lag_pair_point *pt, size_t n, double limit, stru
 	l->transfer_ns = margin(pt, n, l->slope_ns, &l->offset_ns);
 }
 
-static bool waited(const struct lag_pair_point *pt, const struct lag_pair_line *l)
+bool lag_pair_waited(const struct lag_pair_point *pt, const struct lag_pair_line *l)
 {
 	double theta = l->offset_ns + l->slope_ns * pt->x;
 	return pt->reverse ? pt->lead_ns > theta : pt->lead_ns < theta;
 }
 
-static double residual(const struct lag_pair_point *pt, const struct lag_pair_line *l)
+double lag_pair_residual(const struct lag_pair_point *pt, const struct lag_pair_line *l)
 {
 	double theta = l->offset_ns + l->slope_ns * pt->x;
 	return pt->value_ns - theta - (pt->reverse ? -l->transfer_ns : l->transfer_ns);
@@ -94,7 +94,7 @@ static bool refine(const struct lag_pair_point *pt, size_t n, double scale, stru
 	double m[3][4] = { { 0 } };
 	m[1][1] = 1e-6;
 	for (size_t i = 0; i < n; i++) {
-		double r = residual(&pt[i], l);
+		double r = lag_pair_residual(&pt[i], l);
 		double u = fabs(r) / scale;
 		double w = u > 1.5 ? 1.5 / u : 1;
 		const double row[3] = { 1, pt[i].x, pt[i].reverse ? -1 : 1 };
@@ -116,7 +116,7 @@ static double spread(const struct lag_pair_point *pt, size_t n, const struct lag
 		     double *scratch)
 {
 	for (size_t i = 0; i < n; i++)
-		scratch[i] = fabs(residual(&pt[i], l));
+		scratch[i] = fabs(lag_pair_residual(&pt[i], l));
 	return 1.4826 * lag_fit_median(scratch, n);
 }
 
@@ -128,7 +128,7 @@ static size_t keep_waited(const struct lag_pair_point *pt, size_t n, struct lag_
 	l->n_forward = 0;
 	l->n_reverse = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (!waited(&pt[i], l))
+		if (!lag_pair_waited(&pt[i], l))
 			continue;
 		kept[n_kept++] = pt[i];
 		l->n_reverse += pt[i].reverse;

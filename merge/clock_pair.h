@@ -31,4 +31,10 @@ struct lag_pair_line {
 enum lag_status lag_pair_fit(const struct lag_pair_point *points, size_t n, double slope_limit_ns,
 			     struct lag_pair_line *line, struct lag_err *err) LAG_MUST_USE;
 
+/* By the line, the receiver was there before the sender: the message took its transfer time. */
+bool lag_pair_waited(const struct lag_pair_point *point, const struct lag_pair_line *line);
+
+/* Distance of a message from the line: 0 for one that took the transfer time. */
+double lag_pair_residual(const struct lag_pair_point *point, const struct lag_pair_line *line);
+
 #endif

@@ -185,6 +185,10 @@ static bool host_segments(const struct lag_clock_solved *s, const struct lag_clo
 	const struct lag_clock_view *view = s->view;
 	const struct lag_fit_line *line = &s->lines[host];
 	double drift = line->slope_ns / view->span_ns;
+	/* All hosts refer to one moment, the middle of the reference's run: bounds hold there. */
+	double away = (double)(view->origin_ns[host] - view->origin_ns[s->reference]);
+	int64_t z = llround(-(line->offset_ns + away) / (1 + drift));
+	double offset = line->offset_ns + drift * (double)z;
 	int64_t shift = 0;
 	int64_t from = view->first_ns[host] <= view->last_ns[host] ? view->first_ns[host] : 0;
 	double u = trust ? trust->host_ns[host] : fmax(fabs(bound.lo_ns), fabs(bound.hi_ns));
@@ -193,17 +197,17 @@ static bool host_segments(const struct lag_clock_solved *s, const struct lag_clo
 		struct lag_align_segment *seg = lag_vec_push(out);
 		if (!seg)
 			return false;
-		*seg = (struct lag_align_segment){
-			.host = host,
-			.from_ns = from,
-			.ref_ns = view->origin_ns[host] + shift,
-			.offset_ns = line->offset_ns - (double)shift,
-			.drift = drift,
-			.uncertainty_ns = isfinite(u) ? u : -1,
-			.bound_lo_ns = line->offset_ns - (double)shift + bound.lo_ns,
-			.bound_hi_ns = line->offset_ns - (double)shift + bound.hi_ns,
-			.n_observations = line->n_obs
-		};
+		*seg = (struct lag_align_segment){ .host = host,
+						   .from_ns = from,
+						   .ref_ns = view->origin_ns[host] + z + shift,
+						   .offset_ns = offset - (double)shift,
+						   .drift = drift,
+						   .uncertainty_ns = isfinite(u) ? u : -1,
+						   .bound_lo_ns =
+							   offset - (double)shift + bound.lo_ns,
+						   .bound_hi_ns =
+							   offset - (double)shift + bound.hi_ns,
+						   .n_observations = line->n_obs };
 		while (k < view->breaks.n &&
 		       LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).host != host)
 			k++;
@@ -215,47 +219,117 @@ static bool host_segments(const struct lag_clock_solved *s, const struct lag_clo
 	}
 }
 
-static int by_device_from(const void *pa, const void *pb)
+/* Row of `device` in force at a repaired time; before its first row, that one. NULL without rows. */
+static const struct lag_align_device *trust_at(const struct lag_clock_trust *trust, uint32_t device,
+					       int64_t t)
 {
-	const struct lag_align_device *a = pa;
-	const struct lag_align_device *b = pb;
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
+	const struct lag_align_device *rows = trust->rows.items;
+	size_t lo = 0;
+	size_t hi = trust->rows.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (rows[mid].device < device ||
+		    (rows[mid].device == device && rows[mid].from_ns <= t))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo > 0 && rows[lo - 1].device == device)
+		return &rows[lo - 1];
+	return lo < trust->rows.n && rows[lo].device == device ? &rows[lo] : NULL;
 }
 
-/* Device rows of the trust, on raw times, cut where a device's own offset changes. */
-static bool device_rows(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
-			struct lag_vec *out)
+/* A moment from which something about a device is different, on raw time. */
+struct cut {
+	uint32_t device;
+	int64_t at_ns;
+};
+
+static int by_device_time(const void *pa, const void *pb)
 {
-	const struct lag_clock_view *view = s->view;
+	const struct cut *a = pa;
+	const struct cut *b = pb;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+}
+
+static bool push_cut(struct lag_vec *cuts, uint32_t device, int64_t at)
+{
+	struct cut *c = lag_vec_push(cuts);
+	if (c)
+		*c = (struct cut){ device, at };
+	return c != NULL;
+}
+
+static bool find_cuts(const struct lag_clock_view *view, const struct lag_clock_trust *trust,
+		      struct lag_vec *cuts)
+{
+	const uint32_t *host = view->in->device_host;
 	for (size_t i = 0; i < trust->rows.n; i++) {
-		struct lag_align_device row = LAG_VEC_AT(&trust->rows, struct lag_align_device, i);
-		struct lag_align_device *d = lag_vec_push(out);
-		if (!d)
+		const struct lag_align_device *r =
+			&LAG_VEC_AT(&trust->rows, struct lag_align_device, i);
+		int64_t shift = lag_clock_shift(view, host[r->device], r->from_ns);
+		if (!push_cut(cuts, r->device, r->from_ns + shift))
 			return false;
-		*d = row;
-		d->from_ns += lag_clock_shift(view, view->in->device_host[row.device], row.from_ns);
-		d->offset_ns = lag_clock_own_offset(view, row.device, d->from_ns);
 	}
 	for (size_t i = 0; i < view->own.n; i++) {
 		const struct lag_clock_own *o = &LAG_VEC_AT(&view->own, struct lag_clock_own, i);
-		double u = -1;
-		for (size_t k = 0; k < trust->rows.n; k++) {
-			const struct lag_align_device *row =
-				&LAG_VEC_AT(&trust->rows, struct lag_align_device, k);
-			if (row->device == o->device && (u < 0 || row->from_ns <= o->from_ns))
-				u = row->uncertainty_ns;
-		}
-		struct lag_align_device *d = lag_vec_push(out);
-		if (!d)
+		if (!push_cut(cuts, o->device, o->from_ns))
 			return false;
-		*d = (struct lag_align_device){ o->device, o->from_ns, o->offset_ns,
-						u < 0 ? u : u + o->spread_ns };
 	}
-	if (out->n)
-		qsort(out->items, out->n, sizeof(struct lag_align_device), by_device_from);
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		for (uint32_t d = 0; d < view->in->n_devices; d++) {
+			if (host[d] == b->host && !(push_cut(cuts, d, b->from_ns - b->margin_ns) &&
+						    push_cut(cuts, d, b->from_ns + b->margin_ns)))
+				return false;
+		}
+	}
+	if (cuts->n)
+		qsort(cuts->items, cuts->n, sizeof(struct cut), by_device_time);
 	return true;
+}
+
+/* While a clock may or may not have been set yet, a time is off by as much as it was set. */
+static double setting(const struct lag_clock_view *view, uint32_t host, int64_t raw_ns)
+{
+	double worst = 0;
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == host && raw_ns >= b->from_ns - b->margin_ns &&
+		    raw_ns < b->from_ns + b->margin_ns)
+			worst = fmax(worst, fabs((double)b->step_ns));
+	}
+	return worst;
+}
+
+static bool device_rows(const struct lag_clock_view *view, const struct lag_clock_trust *trust,
+			struct lag_vec *out)
+{
+	struct lag_vec cuts = LAG_VEC_INIT(struct cut);
+	bool ok = find_cuts(view, trust, &cuts);
+	for (size_t i = 0; ok && i < cuts.n; i++) {
+		const struct cut *c = &LAG_VEC_AT(&cuts, struct cut, i);
+		uint32_t host = view->in->device_host[c->device];
+		int64_t t = lag_clock_repair(view, host, c->device, c->at_ns);
+		const struct lag_align_device *r = trust_at(trust, c->device, t);
+		struct lag_align_device *row = lag_vec_push(out);
+		ok = row != NULL;
+		if (!ok)
+			break;
+		double u = r ? r->uncertainty_ns : -1;
+		if (u >= 0)
+			u += lag_clock_own_spread(view, c->device, c->at_ns) +
+			     setting(view, host, c->at_ns);
+		*row = (struct lag_align_device){ c->device, c->at_ns,
+						  lag_clock_own_offset(view, c->device, c->at_ns),
+						  u };
+	}
+	lag_vec_release(&cuts);
+	return ok;
 }
 
 enum lag_status lag_clock_result(const struct lag_clock_solved *s,
@@ -278,7 +352,7 @@ enum lag_status lag_clock_result(const struct lag_clock_solved *s,
 		if (!host_segments(s, trust, h, bounds[h], &segments))
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for segments");
 	}
-	if (st == LAG_OK && trust && !device_rows(s, trust, &devices))
+	if (st == LAG_OK && trust && !device_rows(s->view, trust, &devices))
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
 	lag_vec_release(&b.limits);
 	free(bounds);

@@ -79,7 +79,7 @@ static enum lag_status find_breaks(struct lag_clock_view *view, struct lag_align
 		shift += step;
 		/* It happened somewhere between the two readings: the middle, on either side of it. */
 		*brk = (struct lag_clock_break){ b->host, a->realtime_ns + gap / 2 + step / 2,
-						 shift };
+						 shift, step, gap / 2 + llabs(step) / 2 };
 	}
 	return LAG_OK;
 }
@@ -147,6 +147,12 @@ double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, 
 	return own ? own->offset_ns : 0;
 }
 
+double lag_clock_own_spread(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns)
+{
+	const struct lag_clock_own *own = own_at(view, device, raw_ns);
+	return own ? own->spread_ns : 0;
+}
+
 int64_t lag_clock_repair(const struct lag_clock_view *view, uint32_t host, uint32_t device,
 			 int64_t raw_ns)
 {
@@ -173,8 +179,22 @@ int64_t lag_clock_shift(const struct lag_clock_view *view, uint32_t host, int64_
 	return shift;
 }
 
+static bool near_break(const struct lag_clock_view *view, const struct lag_align_member *m)
+{
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == m->host && m->end_ns > b->from_ns - b->margin_ns &&
+		    m->start_ns < b->from_ns + b->margin_ns)
+			return true;
+	}
+	return false;
+}
+
 static void repair(struct lag_clock_view *view, struct lag_align_member *m)
 {
+	if (near_break(view, m))
+		m->start_ns = INT64_MIN;
 	if (!lag_clock_known(m))
 		return;
 	if (view->own.n || view->breaks.n) {

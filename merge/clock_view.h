@@ -10,10 +10,11 @@
 #include "merge/align.h"
 #include "schema/base/mem.h"
 
-/* From raw time from_ns on, the host's clock is ahead of its beginning's by shift_ns. */
+/* From raw time from_ns on, the host's clock is ahead of its beginning's by shift_ns. Within margin_ns
+ * around it a time may belong to either side. */
 struct lag_clock_break {
 	uint32_t host;
-	int64_t from_ns, shift_ns;
+	int64_t from_ns, shift_ns, step_ns, margin_ns;
 };
 
 /* From raw time from_ns on, offset_ns brings the device's times to its host's clock. */
@@ -44,6 +45,7 @@ int64_t lag_clock_repair(const struct lag_clock_view *view, uint32_t host, uint3
 
 /* What was taken off: raw time = repaired time + shift (a device's own offset apart). */
 int64_t lag_clock_shift(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns);
+double lag_clock_own_spread(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 
 /* Both times are recorded and in order. */

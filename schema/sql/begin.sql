@@ -1,2 +1,0 @@
--- All rows go in as one transaction.
-BEGIN;

@@ -1,2 +1,0 @@
--- The transaction ends when indexes and views are there too.
-COMMIT;
