@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "schema/sql/create.sql.h"
-#include "schema/sql/identity.sql.h"
 #include "schema/base/buf.h"
 #include "schema/base/mem.h"
 #include "schema/db/db_internal.h"
+#include "schema/sql/create.sql.h"
+#include "schema/sql/identity.sql.h"
 
 enum lag_status lag_db_fail(sqlite3 *sqlite, const char *what, struct lag_err *err)
 {

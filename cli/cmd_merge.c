@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* laggard merge RUN...: recordings in, one trace file out; progress and a closing line on stderr. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "merge/merge.h"
+#include "schema/base/fmt.h"
+#include "schema/record/record.h"
+
+#define REDRAW_NS INT64_C(200000000)
+
+struct progress {
+	bool show;
+	sigset_t signals;
+	int signal; /* that asked for the end; 0 = none */
+	int64_t phase_start_ns, drawn_ns;
+	enum lag_merge_phase phase;
+	bool drawn;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void draw(struct progress *p, const struct lag_merge_progress *at, int64_t now)
+{
+	static const char *const phases[] = { "reading", "matching", "writing" };
+	double share = at->total ? (double)at->done / (double)at->total : 0;
+	double spent = (double)(now - p->phase_start_ns) / 1e9;
+
+	(void)fprintf(stderr, "\r\033[Klaggard merge: %s %3.0f %%", phases[at->phase], 100 * share);
+	if (share > 0.02 && spent > 1)
+		(void)fprintf(stderr, ", %.0f s left", spent / share - spent);
+	(void)fflush(stderr);
+	p->drawn = true;
+}
+
+static bool on_progress(void *state, const struct lag_merge_progress *at)
+{
+	static const struct timespec no_wait = { 0, 0 };
+	struct progress *p = state;
+	int64_t now = now_ns();
+
+	if (p->signal == 0) {
+		int signal = sigtimedwait(&p->signals, NULL, &no_wait);
+
+		p->signal = signal > 0 ? signal : 0;
+	}
+	if (at->phase != p->phase || p->phase_start_ns == 0) {
+		p->phase = at->phase;
+		p->phase_start_ns = now;
+	}
+	if (p->show && now - p->drawn_ns > REDRAW_NS) {
+		draw(p, at, now);
+		p->drawn_ns = now;
+	}
+	return p->signal == 0;
+}
+
+/* The half-written file must go before the signal takes the process. */
+static void block_signals(struct progress *p)
+{
+	(void)sigemptyset(&p->signals);
+	(void)sigaddset(&p->signals, SIGINT);
+	(void)sigaddset(&p->signals, SIGTERM);
+	(void)sigaddset(&p->signals, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &p->signals, NULL);
+}
+
+static void end_as_asked(struct progress *p)
+{
+	(void)signal(p->signal, SIG_DFL);
+	(void)raise(p->signal);
+	(void)sigprocmask(SIG_UNBLOCK, &p->signals, NULL);
+}
+
+static void say_receipt(const struct lag_merge_receipt *r)
+{
+	struct lag_buf line = { 0 };
+
+	lag_buf_printf(&line, "%s: %" PRIu64, r->output, r->n_ranks);
+	if (r->world_size != r->n_ranks)
+		lag_buf_printf(&line, " of %" PRIu64, r->world_size);
+	lag_buf_puts(&line, r->world_size == 1 ? " rank, " : " ranks, ");
+	lag_fmt_count(&line, (int64_t)r->n_events);
+	lag_buf_puts(&line, " events, clock error ");
+	if (r->clock_uncertainty_ns == LAG_NONE)
+		lag_buf_puts(&line, "unknown");
+	else
+		lag_fmt_ns(&line, r->clock_uncertainty_ns);
+	lag_buf_printf(&line, " (%s), %" PRIu64 " finding%s", r->clock_method, r->n_findings,
+		       r->n_findings == 1 ? "" : "s");
+	if (r->n_warnings)
+		lag_buf_printf(&line, " (%" PRIu64 " to look at: laggard info %s)", r->n_warnings,
+			       r->output);
+	lag_say("%s", lag_buf_text(&line));
+	lag_buf_release(&line);
+}
+
+static int run(const struct lag_args *args)
+{
+	struct progress progress = { .show = !lag_args_has(args, "quiet") &&
+					     isatty(STDERR_FILENO) };
+	struct lag_merge_opts opts = {
+		.inputs = (const char *const *)args->operands,
+		.n_inputs = (size_t)args->n_operands,
+		.output = lag_args_get(args, "output"),
+		.force = lag_args_has(args, "force"),
+		.align = lag_args_get(args, "align"),
+		.rename_path = lag_args_get(args, "rename"),
+		.cpu_ops = lag_args_has(args, "cpu-ops"),
+		.progress = on_progress,
+		.progress_state = &progress,
+	};
+	struct lag_merge_receipt receipt;
+	struct lag_err err = { 0 };
+	enum lag_status st;
+
+	block_signals(&progress);
+	st = lag_merge_run(&opts, &receipt, &err);
+	if (progress.drawn)
+		(void)fputs("\r\033[K", stderr);
+	if (lag_failed(st)) {
+		(void)lag_cmd_fail("merge", &err);
+		if (progress.signal)
+			end_as_asked(&progress);
+		return LAG_EXIT_BAD;
+	}
+	if (!lag_args_has(args, "quiet"))
+		say_receipt(&receipt);
+	return LAG_EXIT_OK;
+}
+
+static const struct lag_opt options[] = {
+	{ 'o', "output", "FILE",
+	  "write the trace to FILE (default: the first input's name with .db)", "@file" },
+	{ 'f', "force", NULL, "overwrite the output", NULL },
+	{ 'a', "align", "METHOD", "how to put the hosts on one clock (default collective)",
+	  "collective wall none" },
+	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
+	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },
+	{ 'q', "quiet", NULL, "no progress and no closing line", NULL },
+};
+
+const struct lag_cmd lag_cmd_merge = {
+	.name = "merge",
+	.summary = "Merge the recordings of all ranks into one trace on one clock",
+	.operands = "RUN...",
+	.details = "RUN is a run directory, a .lag file, a PyTorch profiler trace (.json, "
+		   ".json.gz), a\n"
+		   "directory of either, or an archive (.tar.zst, .zip, ...) of one.\n\n"
+		   "  laggard merge runs/today -o today.db\n",
+	.options = options,
+	.n_options = sizeof(options) / sizeof(options[0]),
+	.min_operands = 1,
+	.max_operands = -1,
+	.run = run,
+};

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is who: hosts, recordings of one process that came twice, processes of another run, restarts,
+ * and the rank of each process that did GPU work. Content decides, never file names. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "merge/state.h"
+#include "schema/base/buf.h"
+
+#define WORLD_MAX    (INT64_C(1) << 20)
+#define RUN_APART_NS INT64_C(60000000000) /* processes of one run overlap, give or take this */
+
+static uint64_t count_work(const struct lag_part *part)
+{
+	return (uint64_t)LAG_PART_COUNT(part, kernel) + LAG_PART_COUNT(part, memcpy) +
+	       LAG_PART_COUNT(part, memset) + LAG_PART_COUNT(part, op);
+}
+
+/* Ranges and calls without any GPU or communication event are a helper's, unless it says its rank. */
+static bool may_be_rank(const struct lag_part *part)
+{
+	return count_work(part) > 0 ||
+	       (part->process.rank != LAG_NONE &&
+		LAG_PART_COUNT(part, range) + LAG_PART_COUNT(part, api) > 0);
+}
+
+/* ---- hosts ---- */
+
+static enum lag_status find_hosts(struct lag_merge *m)
+{
+	struct lag_map known = { 0 };
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+		const struct lag_rec_process *id = &p->part.process;
+		/* Containers of one machine have names of their own and one boot id: one clock.
+		 * Without either, nothing says that two processes share a clock. */
+		uint64_t key = id->boot_id ? lag_hash_pair(1, (uint64_t)id->boot_id)
+			       : id->host  ? lag_hash_pair(2, (uint64_t)id->host)
+					   : lag_hash_pair(3, i);
+		uint64_t at = 0;
+		struct lag_host_row *row;
+
+		if (lag_map_find(&known, key, &at)) {
+			p->host = (uint32_t)at;
+			continue;
+		}
+		p->host = (uint32_t)m->hosts.n;
+		row = lag_vec_push(&m->hosts);
+		if (!row || lag_failed(lag_map_set(&known, key, p->host))) {
+			st = LAG_ERR_SYSTEM;
+			break;
+		}
+		row->name = lag_merge_text(m, id->host);
+		row->boot_id = lag_merge_text(m, id->boot_id);
+	}
+	lag_map_release(&known);
+	return st;
+}
+
+/* ---- recordings that are not used ---- */
+
+static void set_aside(struct lag_merge *m, struct lag_proc *p, enum lag_source_state state,
+		      const char *why)
+{
+	struct lag_source_row *row = &LAG_VEC_AT(&m->sources, struct lag_source_row, p->source);
+
+	p->unused = true;
+	if (state != LAG_SOURCE_OK)
+		row->state = state;
+	(void)strncpy(row->note, why, sizeof(row->note) - 1);
+}
+
+static uint64_t process_key(const struct lag_proc *p)
+{
+	const struct lag_rec_process *id = &p->part.process;
+	uint64_t key = lag_hash_pair((uint64_t)id->host, (uint64_t)id->boot_id);
+
+	key = lag_hash_pair(key, (uint64_t)id->pid_namespace);
+	key = lag_hash_pair(key, (uint64_t)id->pid);
+	key = lag_hash_pair(key, (uint64_t)id->rank);
+	return lag_hash_pair(key,
+			     (uint64_t)(id->start_ns != LAG_NONE ? id->start_ns : p->first_ns));
+}
+
+static enum lag_status drop_duplicates(struct lag_merge *m)
+{
+	struct lag_map seen = { 0 };
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i), *other, *less;
+		uint64_t key = process_key(p), at = 0;
+
+		if (!lag_map_find(&seen, key, &at)) {
+			st = lag_map_set(&seen, key, i);
+			continue;
+		}
+		other = LAG_PROC_AT(m, at);
+		less = p->part.n_records > other->part.n_records ? other : p;
+		if (less == other)
+			st = lag_map_set(&seen, key, i);
+		set_aside(m, less, LAG_SOURCE_DUPLICATE, "the same process as another file");
+		lag_merge_find(m, 1, "duplicate", less->part.process.rank, LAG_NONE, 1,
+			       "%s: the same process as %s, which has %s records; not used",
+			       less->part.path, (less == p ? other : p)->part.path,
+			       p->part.n_records == other->part.n_records ? "as many" : "more");
+	}
+	lag_map_release(&seen);
+	return st;
+}
+
+/* ---- runs ---- */
+
+/* The run most processes belong to; 0 when none names one. */
+static enum lag_status main_run(const struct lag_merge *m, int64_t *run, size_t *n_runs)
+{
+	struct lag_map counts = { 0 };
+	enum lag_status st = LAG_OK;
+	uint64_t most = 0;
+
+	*run = 0;
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		const struct lag_proc *p = LAG_PROC_AT(m, i);
+		uint64_t n = 0;
+
+		if (p->unused || !p->part.process.run_id || !may_be_rank(&p->part))
+			continue;
+		(void)lag_map_find(&counts, (uint64_t)p->part.process.run_id, &n);
+		st = lag_map_set(&counts, (uint64_t)p->part.process.run_id, ++n);
+		if (n > most) {
+			most = n;
+			*run = p->part.process.run_id;
+		}
+	}
+	*n_runs = counts.n;
+	lag_map_release(&counts);
+	return st;
+}
+
+struct run_extent {
+	int64_t first_ns, last_ns, world_size;
+	struct lag_map ranks;
+};
+
+static enum lag_status measure_run(const struct lag_merge *m, int64_t run, struct run_extent *ex)
+{
+	enum lag_status st = LAG_OK;
+
+	*ex = (struct run_extent){ INT64_MAX, INT64_MIN, LAG_NONE, { 0 } };
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		const struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		if (p->unused || p->part.process.run_id != run || p->first_ns == LAG_NONE)
+			continue;
+		ex->first_ns = p->first_ns < ex->first_ns ? p->first_ns : ex->first_ns;
+		ex->last_ns = p->last_ns > ex->last_ns ? p->last_ns : ex->last_ns;
+		if (p->part.process.world_size != LAG_NONE)
+			ex->world_size = p->part.process.world_size;
+		if (p->part.process.rank != LAG_NONE)
+			st = lag_map_set(&ex->ranks, (uint64_t)p->part.process.rank, 1);
+	}
+	return st;
+}
+
+/* Launchers that start one `record` a task give every task a run id of its own: such a process belongs
+ * to the run when it fills a free rank of it at the same time. */
+static bool fits_run(const struct lag_proc *p, const struct run_extent *ex)
+{
+	const struct lag_rec_process *id = &p->part.process;
+	uint64_t taken;
+
+	return id->rank != LAG_NONE && id->world_size == ex->world_size &&
+	       !lag_map_find(&ex->ranks, (uint64_t)id->rank, &taken) && p->first_ns != LAG_NONE &&
+	       p->first_ns - RUN_APART_NS <= ex->last_ns &&
+	       p->last_ns + RUN_APART_NS >= ex->first_ns;
+}
+
+static enum lag_status drop_other_runs(struct lag_merge *m)
+{
+	struct run_extent ex = { 0 };
+	size_t n_runs = 0, n_joined = 0;
+	int64_t run = 0;
+	enum lag_status st = main_run(m, &run, &n_runs);
+
+	if (st != LAG_OK || n_runs < 2)
+		return st;
+	st = measure_run(m, run, &ex);
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		if (p->unused || !p->part.process.run_id || p->part.process.run_id == run ||
+		    !may_be_rank(&p->part))
+			continue;
+		if (fits_run(p, &ex)) {
+			st = lag_map_set(&ex.ranks, (uint64_t)p->part.process.rank, 1);
+			n_joined++;
+			continue;
+		}
+		set_aside(m, p, LAG_SOURCE_OK, "of another run, not used");
+		lag_merge_find(m, 1, "mixed_runs", p->part.process.rank, LAG_NONE, 1,
+			       "%s: belongs to run %s, not to %s like most files; not used",
+			       p->part.path, lag_merge_text(m, p->part.process.run_id),
+			       lag_merge_text(m, run));
+	}
+	if (n_joined)
+		lag_merge_find(m, 0, "mixed_runs", LAG_NONE, LAG_NONE, n_joined,
+			       "%zu processes with other run ids fill free ranks at the same time "
+			       "and are taken as one run",
+			       n_joined);
+	lag_map_release(&ex.ranks);
+	return st;
+}
+
+/* ---- ranks ---- */
+
+/* Whether a's recording of a rank is to be used rather than b's: the last restart, then the one with
+ * GPU work, then the later one. */
+static bool supersedes(const struct lag_proc *a, const struct lag_proc *b)
+{
+	int64_t ra = a->part.process.restart, rb = b->part.process.restart;
+	uint64_t wa = count_work(&a->part), wb = count_work(&b->part);
+
+	if ((wa > 0) != (wb > 0))
+		return wa > 0;
+	if (ra != rb)
+		return ra > rb;
+	if (a->first_ns != b->first_ns)
+		return a->first_ns > b->first_ns;
+	return wa > wb;
+}
+
+static enum lag_status take_told_ranks(struct lag_merge *m)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i), *other, *loser;
+		int64_t rank = p->part.process.rank;
+		uint64_t at = 0;
+
+		if (p->unused || rank < 0 || !may_be_rank(&p->part))
+			continue;
+		if (rank >= WORLD_MAX) {
+			lag_merge_find(m, 1, "rank", LAG_NONE, LAG_NONE, 1,
+				       "%s: rank %" PRId64 " is impossible and ignored",
+				       p->part.path, rank);
+			continue;
+		}
+		p->rank = rank;
+		if (!lag_map_find(&m->rank_proc, (uint64_t)rank, &at)) {
+			st = lag_map_set(&m->rank_proc, (uint64_t)rank, i);
+			continue;
+		}
+		other = LAG_PROC_AT(m, at);
+		loser = supersedes(p, other) ? other : p;
+		if (loser == other)
+			st = lag_map_set(&m->rank_proc, (uint64_t)rank, i);
+		loser->rank = LAG_NONE;
+		set_aside(m, loser, LAG_SOURCE_OK, "an earlier recording of its rank, not used");
+		lag_merge_find(m, 1, "rank_twice", rank, LAG_NONE, 1,
+			       "rank %" PRId64
+			       " was recorded more than once: %s is used, %s is not",
+			       rank, (loser == p ? other : p)->part.path, loser->part.path);
+	}
+	return st;
+}
+
+/* Files without a rank get the next free number, in the order of their paths. */
+static enum lag_status give_ranks(struct lag_merge *m)
+{
+	enum lag_status st = LAG_OK;
+	uint64_t next = 0, taken;
+
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		if (p->unused || p->rank != LAG_NONE || !count_work(&p->part))
+			continue;
+		while (lag_map_find(&m->rank_proc, next, &taken))
+			next++;
+		p->rank = (int64_t)next;
+		st = lag_map_set(&m->rank_proc, next, i);
+		lag_merge_find(m, 1, "rank_assigned", p->rank, LAG_NONE, 1,
+			       "%s does not tell its rank: it is shown as rank %" PRId64,
+			       p->part.path, p->rank);
+	}
+	return st;
+}
+
+static void find_world(struct lag_merge *m)
+{
+	int64_t most = -1, told = LAG_NONE;
+	bool differ = false;
+
+	for (size_t i = 0; i < m->procs.n; i++) {
+		const struct lag_proc *p = LAG_PROC_AT(m, i);
+		int64_t size = p->part.process.world_size;
+
+		if (p->rank == LAG_NONE)
+			continue;
+		most = p->rank > most ? p->rank : most;
+		if (size <= 0 || size > WORLD_MAX)
+			continue;
+		differ = differ || (told != LAG_NONE && told != size);
+		told = size > told ? size : told;
+	}
+	m->world_size = told > most ? told : most + 1;
+	if (differ)
+		lag_merge_find(m, 1, "world_size", LAG_NONE, LAG_NONE, 1,
+			       "the recordings disagree about the number of ranks; the largest, "
+			       "%" PRId64 ", is used",
+			       m->world_size);
+}
+
+/* "3, 5-7": ranks without a recording. */
+static uint64_t list_missing(const struct lag_merge *m, struct lag_buf *out)
+{
+	uint64_t n = 0, at;
+	int64_t from = -1;
+
+	for (int64_t r = 0; r <= m->world_size; r++) {
+		bool missing = r < m->world_size && !lag_map_find(&m->rank_proc, (uint64_t)r, &at);
+
+		n += missing;
+		if (missing && from < 0)
+			from = r;
+		if (missing || from < 0)
+			continue;
+		lag_buf_printf(out, "%s%" PRId64, lag_buf_text(out)[0] ? ", " : "", from);
+		if (r - 1 > from)
+			lag_buf_printf(out, "-%" PRId64, r - 1);
+		from = -1;
+	}
+	return n;
+}
+
+static void name_missing(struct lag_merge *m)
+{
+	struct lag_buf list = { 0 };
+	uint64_t n = list_missing(m, &list);
+
+	if (n)
+		lag_merge_find(m, 1, "missing_rank", LAG_NONE, LAG_NONE, n,
+			       "no recording of %" PRIu64 " of %" PRId64 " ranks: %.300s", n,
+			       m->world_size, lag_buf_text(&list));
+	lag_buf_release(&list);
+}
+
+static void name_helpers(struct lag_merge *m)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < m->procs.n; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		if (p->unused || p->rank != LAG_NONE)
+			continue;
+		p->unused = true;
+		n++;
+	}
+	if (n)
+		lag_merge_find(m, 0, "helper", LAG_NONE, LAG_NONE, n,
+			       "%" PRIu64 " processes did no GPU work and count as helpers", n);
+}
+
+enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)
+{
+	enum lag_status st = find_hosts(m);
+
+	if (st == LAG_OK)
+		st = drop_duplicates(m);
+	if (st == LAG_OK)
+		st = drop_other_runs(m);
+	if (st == LAG_OK)
+		st = take_told_ranks(m);
+	if (st == LAG_OK)
+		st = give_ranks(m);
+	if (st != LAG_OK)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to identify processes");
+	if (!m->rank_proc.n)
+		return LAG_OK;
+	find_world(m);
+	name_missing(m);
+	name_helpers(m);
+	return LAG_OK;
+}

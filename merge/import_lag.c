@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tracer's own files: one file is one process, hence one part. Producers' string and
+ * configuration ids become those of the merge's pool. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "merge/importer.h"
+#include "merge/source.h"
+#include "schema/trace/trace_reader.h"
+
+#define FILE_MAX ((size_t)1 << 36)
+
+struct lag_import {
+	struct lag_part part;
+	struct lag_pool *pool;
+	struct lag_trace_reader *reader;
+	uint32_t producer;      /* whose ids the vectors hold */
+	struct lag_vec strings; /* uint32_t pool id by producer id */
+	struct lag_vec configs; /* int64_t likewise */
+	uint64_t n_unresolved;
+};
+
+static bool probe(const uint8_t *head, size_t n)
+{
+	uint64_t magic;
+
+	if (n < sizeof(magic))
+		return false;
+	memcpy(&magic, head, sizeof(magic));
+	return magic == LAG_TRACE_MAGIC || magic == __builtin_bswap64(LAG_TRACE_MAGIC);
+}
+
+/* Slot of a producer's id; ids count up by one, so that a lost chunk leaves a hole but no id can be
+ * far beyond what a file of this size may define. */
+static void *slot_of(struct lag_vec *vec, int64_t id)
+{
+	if (id <= 0 || (uint64_t)id >= vec->max)
+		return NULL;
+	while (vec->n <= (uint64_t)id) {
+		if (!lag_vec_push(vec))
+			return NULL;
+	}
+	return (char *)vec->items + (size_t)id * vec->item_size;
+}
+
+static enum lag_status define_string(struct lag_import *im, const struct lag_record *rec,
+				     struct lag_err *err)
+{
+	uint32_t *slot = slot_of(&im->strings, rec->string.id);
+	uint32_t id;
+
+	if (!slot) {
+		im->part.n_bad++;
+		return LAG_OK;
+	}
+	id = lag_strtab_add(&im->pool->strings, rec->bytes, rec->n_bytes);
+	if (id == LAG_STR_NONE)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings");
+	*slot = id;
+	return LAG_OK;
+}
+
+static enum lag_status define_config(struct lag_import *im, const struct lag_record *rec,
+				     struct lag_err *err)
+{
+	int64_t *slot = slot_of(&im->configs, rec->launch_config.id);
+
+	if (!slot) {
+		im->part.n_bad++;
+		return LAG_OK;
+	}
+	*slot = lag_pool_config(im->pool, &rec->launch_config);
+	return *slot == LAG_NONE ? lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings")
+				 : LAG_OK;
+}
+
+static void resolve_ids(struct lag_import *im, struct lag_record *rec)
+{
+	const struct lag_record_info *info = lag_record_info_get(rec->kind);
+
+	for (size_t i = 0; i < info->n_fields; i++) {
+		int64_t id = rec->field[i];
+
+		if (info->fields[i].type != LAG_F_STR || id == 0)
+			continue;
+		if (id > 0 && (uint64_t)id < im->strings.n)
+			rec->field[i] = LAG_VEC_AT(&im->strings, uint32_t, id);
+		else
+			rec->field[i] = 0;
+		im->n_unresolved += rec->field[i] == 0;
+	}
+	if (rec->kind == LAG_REC_kernel && rec->kernel.config != LAG_NONE) {
+		int64_t id = rec->kernel.config;
+
+		rec->kernel.config = LAG_NONE;
+		if (id > 0 && (uint64_t)id < im->configs.n)
+			rec->kernel.config = LAG_VEC_AT(&im->configs, int64_t, id);
+		im->n_unresolved += rec->kernel.config == LAG_NONE;
+	}
+}
+
+static enum lag_status take_record(struct lag_import *im, struct lag_record *rec, uint32_t producer,
+				   struct lag_err *err)
+{
+	if (producer != im->producer) {
+		im->strings.n = im->configs.n = 0;
+		im->producer = producer;
+	}
+	if (rec->kind == LAG_REC_string)
+		return define_string(im, rec, err);
+	if (rec->kind == LAG_REC_launch_config)
+		return define_config(im, rec, err);
+	resolve_ids(im, rec);
+	return lag_part_add(&im->part, rec, err);
+}
+
+static enum lag_status intern(struct lag_import *im, const char *text, int64_t *field)
+{
+	uint32_t id;
+
+	if (*field || !text[0])
+		return LAG_OK;
+	id = lag_strtab_add(&im->pool->strings, text, strlen(text));
+	*field = id == LAG_STR_NONE ? 0 : id;
+	return id == LAG_STR_NONE ? LAG_ERR_SYSTEM : LAG_OK;
+}
+
+/* What the header page says stands in for a process record that was never written. */
+static enum lag_status use_header(struct lag_import *im)
+{
+	const struct lag_trace_header *h = lag_trace_reader_header(im->reader);
+	struct lag_rec_process *p = &im->part.process;
+	char boot[40] = "";
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof(h->boot_id); i++) {
+		known = known || h->boot_id[i];
+		(void)snprintf(boot + 2 * i, 3, "%02x", h->boot_id[i]);
+	}
+	if (p->pid == LAG_NONE)
+		p->pid = (int64_t)h->pid;
+	if (p->pid_namespace == LAG_NONE)
+		p->pid_namespace = (int64_t)h->pid_namespace;
+	if (p->start_ns == LAG_NONE)
+		p->start_ns = h->start_ns;
+	if (lag_failed(intern(im, h->host, &p->host)))
+		return LAG_ERR_SYSTEM;
+	return known ? intern(im, boot, &p->boot_id) : LAG_OK;
+}
+
+/* Losses are counted in the header page at once, and written as records when that was possible: the
+ * larger figure has all of them. */
+static void use_counters(struct lag_import *im)
+{
+	const struct lag_trace_counters *c = lag_trace_reader_counters(im->reader);
+	const uint64_t sane = (uint64_t)1 << 56;
+
+	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
+		uint64_t n = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
+
+		if (n > im->part.lost[i] && n < sane)
+			im->part.lost[i] = n;
+	}
+	for (size_t i = 0; i < LAG_LOSS_LIMIT; i++) {
+		uint64_t n = atomic_load_explicit(&c->lost_reason[i], memory_order_relaxed);
+
+		if (n > im->part.lost_reason[i] && n < sane)
+			im->part.lost_reason[i] = n;
+	}
+	if (atomic_load_explicit(&c->clean_exit, memory_order_relaxed))
+		im->part.clean_exit = 1;
+	else if (im->part.clean_exit < 0)
+		im->part.clean_exit = 0;
+}
+
+static enum lag_status note_damage(struct lag_import *im)
+{
+	const struct lag_trace_damage *d = lag_trace_reader_damage(im->reader);
+	struct lag_part *part = &im->part;
+
+	part->n_unknown = d->unknown_records;
+	part->n_bad += d->bad_records;
+	if (d->bad_chunks || d->missing_chunks || d->bad_records)
+		lag_part_note(part,
+			      "damaged from byte %" PRIu64 " on: %" PRIu64
+			      " chunks unreadable, %" PRIu64 " missing, %" PRIu64
+			      " records cut off or corrupt",
+			      d->first_offset, d->bad_chunks, d->missing_chunks, d->bad_records);
+	if (d->unknown_records)
+		lag_part_note(part, "%" PRIu64 " records of kinds newer than this laggard left out",
+			      d->unknown_records);
+	if (im->n_unresolved)
+		lag_part_note(part, "%" PRIu64 " names lost with the chunks that held them",
+			      im->n_unresolved);
+	part->lost_reason[LAG_LOSS_CORRUPT] += d->bad_records;
+	return d->bad_chunks || d->missing_chunks || d->bad_records || part->n_bad ? LAG_WARN
+										   : LAG_OK;
+}
+
+static enum lag_status import_bytes(struct lag_import *im, const uint8_t *bytes, size_t n,
+				    struct lag_err *err)
+{
+	enum lag_status st = lag_trace_reader_open(bytes, n, &im->reader, err);
+	struct lag_record rec;
+	uint32_t producer;
+	uint64_t tid;
+
+	/* A string takes four bytes of file at least. */
+	im->strings.max = im->configs.max = n / 4 + 2;
+	while (st == LAG_OK) {
+		st = lag_trace_reader_next(im->reader, &rec, &producer, &tid);
+		if (st == LAG_OK)
+			st = take_record(im, &rec, producer, err);
+	}
+	if (st != LAG_END)
+		return st;
+	if (lag_failed(use_header(im)))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings");
+	use_counters(im);
+	return note_damage(im);
+}
+
+static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
+			      const struct lag_import_opts *opts, struct lag_part_sink *sink,
+			      struct lag_err *err)
+{
+	struct lag_import im = { .pool = pool,
+				 .producer = UINT32_MAX,
+				 .strings = LAG_VEC_INIT(uint32_t),
+				 .configs = LAG_VEC_INIT(int64_t) };
+	const uint8_t *bytes = NULL;
+	uint8_t *owned = NULL;
+	enum lag_status st, taken;
+	size_t n = 0;
+
+	(void)opts;
+	if (lag_failed(lag_part_init(&im.part, in->path, "lag")))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
+	st = lag_input_slurp(in, FILE_MAX, &bytes, &n, &owned, err);
+	if (st == LAG_OK) {
+		st = import_bytes(&im, bytes, n, err);
+		if (lag_failed(st))
+			(void)lag_err_wrap(err, "%s", in->path);
+	}
+	if (!lag_failed(st)) {
+		taken = sink->take(sink, &im.part, err);
+		st = lag_failed(taken) ? taken : st;
+	} else {
+		lag_part_release(&im.part);
+	}
+	lag_trace_reader_close(im.reader);
+	lag_vec_release(&im.strings);
+	lag_vec_release(&im.configs);
+	free(owned);
+	return st;
+}
+
+const struct lag_importer lag_importer_lag = { .name = "lag", .probe = probe, .import = import };

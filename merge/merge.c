@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The merge from end to end, and the file it leaves: made beside its final place, renamed when whole. */
+#include "merge/merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "merge/names.h"
+#include "merge/state.h"
+
+/* "runs/a/" gives "a.db", "x/trace.json.gz" gives "trace.db", in the current directory. */
+static enum lag_status default_output(const char *input, char *out, size_t room,
+				      struct lag_err *err)
+{
+	static const char *const endings[] = { ".gz",  ".zst", ".xz",   ".bz2",   ".lz4", ".tar",
+					       ".tgz", ".zip", ".json", ".trace", ".pt",  ".lag" };
+	char *full = realpath(input, NULL);
+	const char *slash;
+	size_t n;
+
+	if (!full)
+		return lag_err_errno(err, LAG_ERR_INPUT, "%s", input);
+	slash = strrchr(full, '/');
+	(void)snprintf(out, room - 4, "%s", slash && slash[1] ? slash + 1 : "trace");
+	free(full);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		n = strlen(out);
+		if (n > strlen(endings[i]) &&
+		    strcasecmp(out + n - strlen(endings[i]), endings[i]) == 0)
+			out[n - strlen(endings[i])] = '\0';
+	}
+	(void)strcat(out, ".db");
+	return LAG_OK;
+}
+
+static enum lag_status choose_output(const struct lag_merge_opts *opts,
+				     struct lag_merge_receipt *receipt, struct lag_err *err)
+{
+	struct stat sb;
+	enum lag_status st = LAG_OK;
+
+	if (opts->output && strlen(opts->output) + 32 >= sizeof(receipt->output))
+		return lag_err_set(err, LAG_ERR_USAGE, "output path too long");
+	if (opts->output)
+		(void)snprintf(receipt->output, sizeof(receipt->output), "%s", opts->output);
+	else
+		st = default_output(opts->inputs[0], receipt->output, sizeof(receipt->output), err);
+	if (st != LAG_OK || lstat(receipt->output, &sb) != 0)
+		return st;
+	if (S_ISDIR(sb.st_mode))
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: is a directory", receipt->output);
+	if (!opts->force)
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
+				   receipt->output);
+	return LAG_OK;
+}
+
+/* Fails early on what would fail late. */
+static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_err *err)
+{
+	const char *name = opts->align ? opts->align : "collective";
+	struct lag_renames renames;
+	enum lag_status st = LAG_OK;
+	bool found = false;
+
+	for (size_t i = 0; lag_aligners[i]; i++)
+		found = found || strcmp(lag_aligners[i]->name, name) == 0;
+	if (!found)
+		return lag_err_set(err, LAG_ERR_USAGE, "no alignment method '%s'", name);
+	if (opts->rename_path) {
+		st = lag_renames_load(opts->rename_path, &renames, err);
+		if (st == LAG_OK)
+			lag_renames_release(&renames);
+	}
+	return st;
+}
+
+static enum lag_status each_proc(struct lag_merge *m, bool used,
+				 enum lag_status (*stage)(struct lag_merge *, uint32_t,
+							  struct lag_err *),
+				 struct lag_err *err)
+{
+	enum lag_status st = LAG_OK;
+
+	for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		if (used && LAG_PROC_AT(m, i)->unused)
+			continue;
+		st = stage(m, i, err);
+		if (st == LAG_OK)
+			st = lag_merge_step(m, LAG_MERGE_MATCH, i, m->procs.n, err);
+	}
+	return st;
+}
+
+static enum lag_status sift_and_pair(struct lag_merge *m, uint32_t proc, struct lag_err *err)
+{
+	enum lag_status st = lag_merge_quarantine(m, proc, err);
+
+	return st == LAG_OK ? lag_merge_pair(m, LAG_PROC_AT(m, proc), err) : st;
+}
+
+/* Why nothing could be used, in one line. */
+static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err *err)
+{
+	const struct lag_source_row *s = m->sources.items;
+
+	if (!m->sources.n)
+		return lag_err_set(err, LAG_ERR_INPUT, "%s: no trace files in it",
+				   m->opts->inputs[0]);
+	if (!m->procs.n && m->sources.n == 1)
+		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", s->path, s->note);
+	if (!m->procs.n)
+		return lag_err_set(err, LAG_ERR_INPUT,
+				   "none of %zu files is a usable trace; the first: %s: %s",
+				   m->sources.n, s->path, s->note);
+	return lag_err_set(err, LAG_ERR_INPUT,
+			   "%s: no GPU or communication event in any of %zu recordings", s->path,
+			   m->procs.n);
+}
+
+static void count_quarantine(struct lag_merge *m)
+{
+	if (m->quarantine.n)
+		lag_merge_find(m, 1, "quarantine", LAG_NONE, LAG_NONE, m->quarantine.n,
+			       "%zu events have times that cannot be true and are left out",
+			       m->quarantine.n);
+}
+
+static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
+{
+	enum lag_status st = lag_merge_intake(m, err);
+
+	if (st == LAG_OK)
+		st = each_proc(m, false, sift_and_pair, err);
+	if (st == LAG_OK)
+		st = lag_merge_identify(m, err);
+	if (st == LAG_OK && !m->rank_proc.n)
+		return nothing_usable(m, err);
+	if (st == LAG_OK)
+		st = each_proc(m, true, lag_merge_gather, err);
+	if (st == LAG_OK)
+		st = lag_merge_comms(m, err);
+	if (st == LAG_OK)
+		st = each_proc(m, true, lag_merge_link, err);
+	if (st == LAG_OK)
+		st = lag_merge_count(m, err);
+	if (st == LAG_OK)
+		st = lag_merge_match(m, err);
+	if (st == LAG_OK)
+		st = lag_merge_align(m, err);
+	if (st != LAG_OK)
+		return st;
+	lag_merge_waits(m);
+	count_quarantine(m);
+	return LAG_OK;
+}
+
+/* An empty file beside the output that nobody else has. */
+static enum lag_status make_temporary(const char *output, char *path, size_t room,
+				      struct lag_err *err)
+{
+	int fd;
+
+	(void)snprintf(path, room, "%s.XXXXXX", output);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", output);
+	/* mkostemp is 0600; a result is a file like any other. */
+	mode_t mask = umask(0);
+	(void)umask(mask);
+	(void)fchmod(fd, 0666 & ~mask);
+	(void)close(fd);
+	return LAG_OK;
+}
+
+static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_receipt *receipt,
+					struct lag_err *err)
+{
+	char path[sizeof(receipt->output) + 8];
+	enum lag_status st = make_temporary(receipt->output, path, sizeof(path), err);
+
+	if (st != LAG_OK)
+		return st;
+	st = lag_merge_write(m, path, receipt, err);
+	if (st == LAG_OK && rename(path, receipt->output) != 0)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot rename to %s", path,
+				   receipt->output);
+	if (st != LAG_OK)
+		(void)unlink(path);
+	return st;
+}
+
+static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
+{
+	int64_t worst = m->n_devices ? 0 : INT64_MAX;
+
+	for (uint32_t d = 0; d < m->n_devices; d++) {
+		const struct lag_proc *p = LAG_PROC_AT(m, LAG_VEC_AT(&m->device_proc, uint32_t, d));
+		int64_t u = lag_align_uncertainty(&m->clock, p->host, d, p->last_ns);
+
+		worst = u > worst ? u : worst;
+	}
+	receipt->clock_uncertainty_ns = worst == INT64_MAX ? LAG_NONE : worst;
+	receipt->clock_method = m->clock.method;
+	receipt->n_files = m->sources.n;
+	receipt->n_processes = m->procs.n;
+	receipt->n_ranks = m->rank_proc.n;
+	receipt->world_size = (uint64_t)m->world_size;
+	receipt->n_hosts = m->hosts.n;
+	receipt->n_findings = m->findings.n;
+	for (size_t i = 0; i < m->findings.n; i++)
+		receipt->n_warnings +=
+			LAG_VEC_AT(&m->findings, struct lag_finding_row, i).severity > 0;
+}
+
+enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,
+			      struct lag_err *err)
+{
+	struct lag_merge m;
+	enum lag_status st;
+
+	*receipt = (struct lag_merge_receipt){ 0 };
+	if (!opts->n_inputs)
+		return lag_err_set(err, LAG_ERR_USAGE, "nothing to merge");
+	st = check_opts(opts, err);
+	if (st == LAG_OK)
+		st = choose_output(opts, receipt, err);
+	if (st != LAG_OK)
+		return st;
+	st = lag_merge_init(&m, opts, err);
+	if (st == LAG_OK)
+		st = merge_in_memory(&m, err);
+	if (st == LAG_OK)
+		st = write_and_rename(&m, receipt, err);
+	if (st == LAG_OK)
+		fill_receipt(&m, receipt);
+	lag_merge_release(&m);
+	if (st != LAG_OK)
+		return st;
+	return receipt->n_warnings ? LAG_WARN : LAG_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The merge: recordings of many processes in, one SQLite trace on one clock out. */
+#ifndef MERGE_MERGE_H
+#define MERGE_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/base/err.h"
+
+enum lag_merge_phase {
+	LAG_MERGE_READ = 0, /* done and total are bytes of input */
+	LAG_MERGE_MATCH,    /* done and total are steps of work */
+	LAG_MERGE_WRITE,    /* done and total are events */
+};
+
+/* What the caller's progress function sees, often (every few ms). */
+struct lag_merge_progress {
+	enum lag_merge_phase phase;
+	uint64_t done, total;
+};
+
+struct lag_merge_opts {
+	const char *const *inputs; /* run directories, trace files, archives */
+	size_t n_inputs;
+	const char *output;      /* NULL = made from the first input's name */
+	bool force;              /* overwrite output */
+	const char *align;       /* aligner's name; NULL = "collective" */
+	const char *rename_path; /* file of "regex => name" lines, or NULL */
+	bool cpu_ops;            /* keep framework operators of imported traces */
+	/* Called now and then when not NULL; false cancels the merge (nothing is left behind). */
+	bool (*progress)(void *state, const struct lag_merge_progress *progress);
+	void *progress_state;
+};
+
+/* For the closing line. */
+struct lag_merge_receipt {
+	char output[4096];
+	uint64_t n_files, n_processes, n_ranks, world_size, n_hosts;
+	uint64_t n_events;            /* rows in EVENT tables */
+	int64_t clock_uncertainty_ns; /* worst of all ranks; LAG_NONE = unknown */
+	const char *clock_method;
+	uint64_t n_findings, n_warnings; /* all, and those that are not mere notes */
+};
+
+/* LAG_OK: output exists and is whole. LAG_WARN: the same, and a finding is a warning or an error.
+ * Failures leave no file: LAG_ERR_INPUT (nothing usable), LAG_ERR_USAGE (unknown aligner, output
+ * exists), LAG_ERR_SYSTEM, LAG_ERR_LIMIT (cancelled). */
+enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,
+			      struct lag_err *err) LAG_MUST_USE;
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joins beginnings with ends: annotations per thread and domain, or by id; operations by id; kernels
+ * that were reported once while running and again when done. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "merge/state.h"
+
+/* A push or a pop, or a whole range when depths are counted. */
+struct mark {
+	int64_t tid, domain, time, end;
+	uint32_t index;
+	bool is_end;
+};
+
+static int by_place(const struct mark *a, const struct mark *b)
+{
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->domain != b->domain)
+		return a->domain < b->domain ? -1 : 1;
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return 0;
+}
+
+/* At one moment the end of an old range comes before the beginning of a new one. */
+static int by_moment(const void *left, const void *right)
+{
+	const struct mark *a = left, *b = right;
+	int order = by_place(a, b);
+
+	if (order || a->is_end != b->is_end)
+		return order ? order : a->is_end ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int outer_first(const void *left, const void *right)
+{
+	const struct mark *a = left, *b = right;
+	int order = by_place(a, b);
+
+	if (order)
+		return order;
+	if (a->end != b->end)
+		return a->end > b->end ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static bool same_stack(const struct mark *a, const struct mark *b)
+{
+	return a->tid == b->tid && a->domain == b->domain;
+}
+
+static enum lag_status list_marks(const struct lag_part *part, struct lag_vec *marks)
+{
+	for (size_t i = 0; i < LAG_PART_COUNT(part, range); i++) {
+		const struct lag_rec_range *r = &LAG_PART_AT(part, range, i);
+		struct mark *mark;
+
+		if (r->kind != LAG_RANGE_PUSH || r->end_ns != LAG_NONE)
+			continue;
+		mark = lag_vec_push(marks);
+		if (!mark)
+			return LAG_ERR_SYSTEM;
+		*mark = (struct mark){ r->tid, r->domain, r->start_ns, 0, (uint32_t)i, false };
+	}
+	for (size_t i = 0; i < LAG_PART_COUNT(part, range_end); i++) {
+		const struct lag_rec_range_end *e = &LAG_PART_AT(part, range_end, i);
+		struct mark *mark;
+
+		if (e->kind != LAG_RANGE_PUSH)
+			continue;
+		mark = lag_vec_push(marks);
+		if (!mark)
+			return LAG_ERR_SYSTEM;
+		*mark = (struct mark){ e->tid, e->domain, e->end_ns, 0, (uint32_t)i, true };
+	}
+	if (marks->n)
+		qsort(marks->items, marks->n, sizeof(struct mark), by_moment);
+	return LAG_OK;
+}
+
+/* Returns how many ends had no beginning. */
+static uint64_t close_stacks(struct lag_part *part, const struct mark *marks, size_t n,
+			     uint32_t *stack)
+{
+	uint64_t orphans = 0;
+	size_t depth = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i && !same_stack(&marks[i - 1], &marks[i]))
+			depth = 0;
+		if (!marks[i].is_end) {
+			stack[depth++] = marks[i].index;
+		} else if (depth) {
+			LAG_PART_AT(part, range, stack[--depth]).end_ns = marks[i].time;
+		} else if (i + 1 < n && !marks[i + 1].is_end &&
+			   same_stack(&marks[i], &marks[i + 1]) &&
+			   marks[i + 1].time == marks[i].time) {
+			/* Begun and ended at one moment. */
+			LAG_PART_AT(part, range, marks[i + 1].index).end_ns = marks[i].time;
+			i++;
+		} else {
+			orphans++;
+		}
+	}
+	return orphans;
+}
+
+static enum lag_status pair_pushes(struct lag_part *part, uint64_t *orphans)
+{
+	struct lag_vec marks = LAG_VEC_INIT(struct mark);
+	enum lag_status st = list_marks(part, &marks);
+	uint32_t *stack = lag_calloc(marks.n, sizeof(*stack));
+
+	if (!stack)
+		st = LAG_ERR_SYSTEM;
+	if (st == LAG_OK)
+		*orphans += close_stacks(part, marks.items, marks.n, stack);
+	free(stack);
+	lag_vec_release(&marks);
+	return st;
+}
+
+static enum lag_status pair_starts(struct lag_part *part, uint64_t *orphans)
+{
+	struct lag_map open = { 0 };
+	enum lag_status st = LAG_OK;
+	uint64_t at;
+
+	for (size_t i = 0; i < LAG_PART_COUNT(part, range) && st == LAG_OK; i++) {
+		const struct lag_rec_range *r = &LAG_PART_AT(part, range, i);
+
+		if (r->kind == LAG_RANGE_START && r->end_ns == LAG_NONE)
+			st = lag_map_set(&open, (uint64_t)r->id, i);
+	}
+	for (size_t i = 0; i < LAG_PART_COUNT(part, range_end) && st == LAG_OK; i++) {
+		const struct lag_rec_range_end *e = &LAG_PART_AT(part, range_end, i);
+
+		if (e->kind != LAG_RANGE_START)
+			continue;
+		if (lag_map_find(&open, (uint64_t)e->id, &at) &&
+		    LAG_PART_AT(part, range, at).start_ns <= e->end_ns &&
+		    LAG_PART_AT(part, range, at).end_ns == LAG_NONE)
+			LAG_PART_AT(part, range, at).end_ns = e->end_ns;
+		else
+			++*orphans;
+	}
+	lag_map_release(&open);
+	return st;
+}
+
+/* Ranges that nobody closed end with the recording, and say so. */
+static enum lag_status close_rest(struct lag_proc *p, uint64_t *unclosed)
+{
+	size_t n = LAG_PART_COUNT(&p->part, range);
+
+	if (lag_failed(lag_vec_reserve(&p->range_links, n)))
+		return LAG_ERR_SYSTEM;
+	for (size_t i = 0; i < n; i++) {
+		struct lag_rec_range *r = &LAG_PART_AT(&p->part, range, i);
+		struct lag_range_link *link = lag_vec_push(&p->range_links);
+
+		if (!link)
+			return LAG_ERR_SYSTEM;
+		link->depth = LAG_NONE;
+		if (r->end_ns != LAG_NONE || r->kind == LAG_RANGE_MARK)
+			continue;
+		r->end_ns = p->last_ns > r->start_ns ? p->last_ns : r->start_ns;
+		link->unclosed = true;
+		++*unclosed;
+	}
+	return LAG_OK;
+}
+
+static void nest(struct lag_proc *p, const struct mark *marks, size_t n, int64_t *ends)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i && !same_stack(&marks[i - 1], &marks[i]))
+			depth = 0;
+		while (depth && ends[depth - 1] <= marks[i].time &&
+		       !(ends[depth - 1] == marks[i].time && marks[i].end == marks[i].time))
+			depth--;
+		LAG_VEC_AT(&p->range_links, struct lag_range_link, marks[i].index).depth =
+			(int64_t)depth;
+		ends[depth++] = marks[i].end;
+	}
+}
+
+/* Nesting depth of pushed ranges per thread and domain, and of framework operators per thread. */
+static enum lag_status count_depths(struct lag_proc *p)
+{
+	struct lag_vec marks = LAG_VEC_INIT(struct mark);
+	enum lag_status st = LAG_OK;
+	int64_t *ends;
+
+	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, range) && st == LAG_OK; i++) {
+		const struct lag_rec_range *r = &LAG_PART_AT(&p->part, range, i);
+		struct mark *mark;
+
+		if (r->kind != LAG_RANGE_PUSH && r->kind != LAG_RANGE_CPU_OP)
+			continue;
+		mark = lag_vec_push(&marks);
+		if (!mark) {
+			st = LAG_ERR_SYSTEM;
+			break;
+		}
+		*mark = (struct mark){ r->tid,      r->kind == LAG_RANGE_CPU_OP ? -1 : r->domain,
+				       r->start_ns, r->end_ns,
+				       (uint32_t)i, false };
+	}
+	ends = lag_calloc(marks.n, sizeof(*ends));
+	if (!ends)
+		st = LAG_ERR_SYSTEM;
+	if (st == LAG_OK && marks.n) {
+		qsort(marks.items, marks.n, sizeof(struct mark), outer_first);
+		nest(p, marks.items, marks.n, ends);
+	}
+	free(ends);
+	lag_vec_release(&marks);
+	return st;
+}
+
+static enum lag_status pair_ops(struct lag_part *part)
+{
+	struct lag_map by_id = { 0 };
+	enum lag_status st = LAG_OK;
+	uint64_t at;
+
+	for (size_t i = 0; i < LAG_PART_COUNT(part, op) && st == LAG_OK; i++)
+		st = lag_map_set(&by_id, (uint64_t)LAG_PART_AT(part, op, i).op_id, i);
+	for (size_t i = 0; i < LAG_PART_COUNT(part, op_end) && st == LAG_OK; i++) {
+		const struct lag_rec_op_end *e = &LAG_PART_AT(part, op_end, i);
+		struct lag_rec_op *op;
+
+		if (!lag_map_find(&by_id, (uint64_t)e->op_id, &at))
+			continue;
+		op = &LAG_PART_AT(part, op, at);
+		if (op->leave_ns == LAG_NONE && e->leave_ns >= op->enter_ns)
+			op->leave_ns = e->leave_ns;
+		if (op->result == LAG_NONE)
+			op->result = e->result;
+	}
+	lag_map_release(&by_id);
+	return st;
+}
+
+static uint64_t kernel_key(const struct lag_rec_kernel *k)
+{
+	uint64_t key = lag_hash_pair((uint64_t)k->correlation, (uint64_t)k->graph_node_id);
+
+	return k->correlation ? key : lag_hash_pair(key, (uint64_t)k->start_ns);
+}
+
+/* A kernel is reported while it runs when the tracer forces CUPTI's buffers out, and again when it is
+ * done: the record with the end is the one to keep. */
+static enum lag_status drop_running_twins(struct lag_part *part)
+{
+	struct lag_vec *vec = LAG_PART_VEC(part, kernel);
+	struct lag_map done = { 0 };
+	enum lag_status st = LAG_OK;
+	size_t n_running = 0, kept = 0;
+	uint64_t seen;
+
+	for (size_t i = 0; i < vec->n; i++)
+		n_running += LAG_PART_AT(part, kernel, i).end_ns == LAG_NONE;
+	for (size_t i = 0; i < vec->n && st == LAG_OK && n_running; i++) {
+		if (LAG_PART_AT(part, kernel, i).end_ns != LAG_NONE)
+			st = lag_map_set(&done, kernel_key(&LAG_PART_AT(part, kernel, i)), 1);
+	}
+	for (size_t i = 0; i < vec->n && st == LAG_OK && n_running; i++) {
+		const struct lag_rec_kernel *k = &LAG_PART_AT(part, kernel, i);
+
+		if (k->end_ns == LAG_NONE) {
+			if (lag_map_find(&done, kernel_key(k), &seen))
+				continue;
+			st = lag_map_set(&done, kernel_key(k), 1);
+		}
+		LAG_PART_AT(part, kernel, kept++) = *k;
+	}
+	if (n_running && st == LAG_OK)
+		vec->n = kept;
+	lag_map_release(&done);
+	return st;
+}
+
+enum lag_status lag_merge_pair(struct lag_merge *m, struct lag_proc *p, struct lag_err *err)
+{
+	uint64_t orphans = 0, unclosed = 0;
+	enum lag_status st = pair_pushes(&p->part, &orphans);
+
+	if (st == LAG_OK)
+		st = pair_starts(&p->part, &orphans);
+	if (st == LAG_OK)
+		st = close_rest(p, &unclosed);
+	if (st == LAG_OK)
+		st = count_depths(p);
+	if (st == LAG_OK)
+		st = pair_ops(&p->part);
+	if (st == LAG_OK)
+		st = drop_running_twins(&p->part);
+	if (st != LAG_OK)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory to pair events",
+				   p->part.path);
+	lag_vec_release(LAG_PART_VEC(&p->part, range_end));
+	lag_vec_release(LAG_PART_VEC(&p->part, op_end));
+	if (unclosed)
+		lag_merge_find(m, 0, "unclosed_range", p->part.process.rank, LAG_NONE, unclosed,
+			       "%s: %" PRIu64
+			       " annotations were never closed; they end with the recording",
+			       p->part.path, unclosed);
+	if (orphans)
+		lag_merge_find(m, 0, "unopened_range", p->part.process.rank, LAG_NONE, orphans,
+			       "%s: %" PRIu64
+			       " ends of annotations that began before the recording",
+			       p->part.path, orphans);
+	return LAG_OK;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events whose times cannot be true are put aside, named and counted, before anything is computed from
+ * them: after this stage every time is between 1970 and 2103 and no event ends before it starts. */
+#include <stdlib.h>
+
+#include "merge/state.h"
+
+#define TIME_MAX      INT64_C(4200000000000000000)
+#define DAY_NS        INT64_C(86400000000000)
+#define FAR_NS        (30 * DAY_NS)
+#define OVERRUN_NS    INT64_C(1000000)
+#define OVERRUN_COUNT 16 /* later events of the stream that lie wholly inside */
+
+/* Kinds with a start in their first and an end in their second field. */
+static const struct timed_kind {
+	enum lag_record_kind kind;
+	int name, correlation; /* field numbers, -1 = none */
+	int64_t longest_ns;
+} timed[] = {
+	{ LAG_REC_kernel, 6, 5, DAY_NS },  { LAG_REC_memcpy, -1, 5, DAY_NS },
+	{ LAG_REC_memset, -1, 5, DAY_NS }, { LAG_REC_api, 6, 5, FAR_NS },
+	{ LAG_REC_sync, -1, 7, FAR_NS },   { LAG_REC_overhead, -1, -1, FAR_NS },
+	{ LAG_REC_range, 7, -1, FAR_NS },  { LAG_REC_op, -1, -1, FAR_NS },
+	{ LAG_REC_group, -1, -1, FAR_NS },
+};
+
+#define N_TIMED (sizeof(timed) / sizeof(timed[0]))
+
+/* Kinds that merely carry times; a bad one is dropped and counted. */
+static const enum lag_record_kind moments[] = { LAG_REC_clock,   LAG_REC_range_end,
+						LAG_REC_op_end,  LAG_REC_comm_event,
+						LAG_REC_loss,    LAG_REC_gap,
+						LAG_REC_receipt, LAG_REC_clock_step };
+
+static bool sane(int64_t t)
+{
+	return t >= 0 && t <= TIME_MAX;
+}
+
+static int64_t *item(const struct lag_vec *vec, size_t i)
+{
+	return (int64_t *)(void *)((char *)vec->items + i * vec->item_size);
+}
+
+static int by_value(const void *left, const void *right)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* A time that most of the recording is near to: the median start of a sample of its events. */
+static int64_t centre_of(const struct lag_part *part)
+{
+	int64_t sample[1024];
+	size_t n = 0;
+
+	for (size_t k = 0; k < N_TIMED; k++) {
+		const struct lag_vec *vec = &part->records[timed[k].kind];
+		size_t step = vec->n / (sizeof(sample) / sizeof(sample[0]) / N_TIMED) + 1;
+
+		for (size_t i = 0; i < vec->n && n < sizeof(sample) / sizeof(sample[0]);
+		     i += step) {
+			if (sane(item(vec, i)[0]))
+				sample[n++] = item(vec, i)[0];
+		}
+	}
+	if (!n)
+		return LAG_NONE;
+	qsort(sample, n, sizeof(sample[0]), by_value);
+	return sample[n / 2];
+}
+
+static const char *what_is_wrong(const int64_t *rec, const struct timed_kind *kind, int64_t centre)
+{
+	int64_t start = rec[0], end = rec[1];
+
+	if (!sane(start) || (end != LAG_NONE && !sane(end)))
+		return "impossible time";
+	if (end != LAG_NONE && end < start)
+		return "ends before it starts";
+	if (centre != LAG_NONE && llabs(start - centre) > FAR_NS)
+		return start == 0 ? "no start time" : "far from the rest of the recording";
+	if (end != LAG_NONE && end - start > kind->longest_ns)
+		return "impossible duration";
+	if (kind->kind == LAG_REC_group && rec[2] != LAG_NONE && (!sane(rec[2]) || rec[2] < start))
+		return "ends before it starts";
+	return NULL;
+}
+
+static enum lag_status put_aside(struct lag_merge *m, uint32_t proc, const int64_t *rec,
+				 const struct timed_kind *kind, const char *reason,
+				 struct lag_err *err)
+{
+	struct lag_quarantine_row *row = lag_vec_push(&m->quarantine);
+
+	if (!row)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for quarantined events");
+	row->proc = proc;
+	row->record = lag_record_info_get(kind->kind)->name;
+	row->reason = reason;
+	row->start_ns = rec[0];
+	row->end_ns = rec[1];
+	row->name = kind->name < 0 ? LAG_NONE : rec[kind->name];
+	row->correlation = kind->correlation < 0 ? LAG_NONE : rec[kind->correlation];
+	return LAG_OK;
+}
+
+static enum lag_status sift(struct lag_merge *m, uint32_t proc, const struct timed_kind *kind,
+			    int64_t centre, struct lag_err *err)
+{
+	struct lag_vec *vec = &LAG_PROC_AT(m, proc)->part.records[kind->kind];
+	size_t n_fields = vec->item_size / sizeof(int64_t), kept = 0;
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
+		const int64_t *rec = item(vec, i);
+		const char *reason = what_is_wrong(rec, kind, centre);
+
+		if (reason) {
+			st = put_aside(m, proc, rec, kind, reason, err);
+			continue;
+		}
+		if (kept != i) {
+			for (size_t f = 0; f < n_fields; f++)
+				item(vec, kept)[f] = rec[f];
+		}
+		kept++;
+	}
+	vec->n = kept;
+	return st;
+}
+
+/* Only the moment itself is checked: what else such a record says is a count or a length. */
+static void drop_bad_moments(struct lag_part *part)
+{
+	for (size_t k = 0; k < sizeof(moments) / sizeof(moments[0]); k++) {
+		struct lag_vec *vec = &part->records[moments[k]];
+		size_t n_fields = vec->item_size / sizeof(int64_t), kept = 0;
+
+		for (size_t i = 0; i < vec->n; i++) {
+			const int64_t *rec = item(vec, i);
+
+			if (!sane(rec[0])) {
+				part->n_bad++;
+				continue;
+			}
+			for (size_t f = 0; f < n_fields; f++)
+				item(vec, kept)[f] = rec[f];
+			kept++;
+		}
+		vec->n = kept;
+	}
+	for (size_t i = 0; i < LAG_PART_COUNT(part, comm); i++) {
+		if (!sane(LAG_PART_AT(part, comm, i).created_ns))
+			LAG_PART_AT(part, comm, i).created_ns = LAG_NONE;
+	}
+	for (size_t i = 0; i < LAG_PART_COUNT(part, clock); i++) {
+		if (!sane(LAG_PART_AT(part, clock, i).cupti_ns))
+			LAG_PART_AT(part, clock, i).cupti_ns = LAG_NONE;
+	}
+	if (!sane(part->process.start_ns))
+		part->process.start_ns = LAG_NONE;
+}
+
+static void extend(struct lag_proc *p, int64_t t)
+{
+	if (t == LAG_NONE)
+		return;
+	if (p->first_ns == LAG_NONE || t < p->first_ns)
+		p->first_ns = t;
+	if (p->last_ns == LAG_NONE || t > p->last_ns)
+		p->last_ns = t;
+}
+
+enum lag_status lag_merge_quarantine(struct lag_merge *m, uint32_t proc, struct lag_err *err)
+{
+	struct lag_proc *p = LAG_PROC_AT(m, proc);
+	int64_t centre = centre_of(&p->part);
+	enum lag_status st = LAG_OK;
+
+	for (size_t k = 0; k < N_TIMED && st == LAG_OK; k++) {
+		const struct lag_vec *vec = &p->part.records[timed[k].kind];
+
+		st = sift(m, proc, &timed[k], centre, err);
+		for (size_t i = 0; i < vec->n; i++) {
+			extend(p, item(vec, i)[0]);
+			extend(p, item(vec, i)[1]);
+		}
+	}
+	drop_bad_moments(&p->part);
+	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, range_end); i++)
+		extend(p, LAG_PART_AT(&p->part, range_end, i).end_ns);
+	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, op_end); i++)
+		extend(p, LAG_PART_AT(&p->part, op_end, i).leave_ns);
+	return st;
+}
+
+/* Events of one stream run one after the other; a few overlap by microseconds, or by one successor's
+ * prologue. One that swallows many later ones whole has a wrong end. Graph nodes run side by side. */
+static bool overruns(const struct lag_gpu *at, size_t i, size_t n)
+{
+	unsigned inside = 0;
+
+	if (at[i].end_ns == LAG_NONE || at[i].graph_id > 0 ||
+	    at[i].end_ns - at[i].start_ns < OVERRUN_NS)
+		return false;
+	for (size_t j = i + 1; j < n && at[j].start_ns < at[i].end_ns; j++) {
+		if (at[j].stream == at[i].stream && at[j].device == at[i].device &&
+		    at[j].context == at[i].context && at[j].end_ns != LAG_NONE &&
+		    at[j].end_ns > at[j].start_ns && at[j].end_ns <= at[i].end_ns &&
+		    ++inside >= OVERRUN_COUNT)
+			return true;
+	}
+	return false;
+}
+
+enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc, struct lag_err *err)
+{
+	static const char *const records[] = { "kernel", "memcpy", "memset" };
+	struct lag_proc *p = LAG_PROC_AT(m, proc);
+	struct lag_gpu *at = p->gpu.items;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->gpu.n; i++) {
+		struct lag_quarantine_row *row;
+
+		if (!overruns(at, i, p->gpu.n)) {
+			at[kept++] = at[i];
+			continue;
+		}
+		row = lag_vec_push(&m->quarantine);
+		if (!row)
+			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for quarantined events");
+		*row = (struct lag_quarantine_row){ .proc = proc,
+						    .record = records[at[i].kind],
+						    .reason = "overruns its stream",
+						    .start_ns = at[i].start_ns,
+						    .end_ns = at[i].end_ns,
+						    .name = at[i].name,
+						    .correlation = at[i].correlation };
+	}
+	p->gpu.n = kept;
+	return LAG_OK;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte streams under the importers: files, gzip on top of anything, and the look at their beginning
+ * that decides who reads them. */
+#include "merge/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define GZIP_BUFFER 65536
+
+/* ---- files ---- */
+
+struct file_stream {
+	struct lag_stream base;
+	int fd;
+	const char *path; /* borrowed */
+};
+
+static long file_read(struct lag_stream *st, void *buf, size_t room, struct lag_err *err)
+{
+	struct file_stream *file = (struct file_stream *)st;
+	ssize_t n;
+
+	do {
+		n = read(file->fd, buf, room);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		(void)lag_err_errno(err, LAG_ERR_SYSTEM, "%s", file->path);
+	return (long)n;
+}
+
+static void file_close(struct lag_stream *st)
+{
+	(void)close(((struct file_stream *)st)->fd);
+}
+
+/* ---- gzip, also of several members one after the other ---- */
+
+struct gzip_stream {
+	struct lag_stream base;
+	struct lag_stream *raw; /* borrowed */
+	const char *name;
+	z_stream z;
+	bool at_end;
+	uint8_t in[GZIP_BUFFER];
+};
+
+/* 1: input is there; 0: the raw stream has ended; -1: error. */
+static int gzip_refill(struct gzip_stream *gz, struct lag_err *err)
+{
+	long n;
+
+	if (gz->z.avail_in)
+		return 1;
+	n = gz->raw->read(gz->raw, gz->in, sizeof(gz->in), err);
+	if (n <= 0)
+		return (int)n;
+	gz->z.next_in = gz->in;
+	gz->z.avail_in = (uInt)n;
+	return 1;
+}
+
+/* After a member: another one, zero padding, or the end. */
+static int gzip_next_member(struct gzip_stream *gz, struct lag_err *err)
+{
+	int more;
+
+	while ((more = gzip_refill(gz, err)) == 1 && *gz->z.next_in == 0) {
+		gz->z.next_in++;
+		gz->z.avail_in--;
+	}
+	gz->at_end = more != 1;
+	if (more == 1 && inflateReset(&gz->z) != Z_OK) {
+		(void)lag_err_set(err, LAG_ERR_SYSTEM, "%s: inflate", gz->name);
+		return -1;
+	}
+	return more;
+}
+
+static long gzip_read(struct lag_stream *st, void *buf, size_t room, struct lag_err *err)
+{
+	struct gzip_stream *gz = (struct gzip_stream *)st;
+	uInt want = room > 1u << 30 ? 1u << 30 : (uInt)room;
+
+	gz->z.next_out = buf;
+	gz->z.avail_out = want;
+	while (gz->z.avail_out == want && !gz->at_end) {
+		int more = gzip_refill(gz, err);
+		int rc;
+
+		if (more < 0)
+			return -1;
+		if (more == 0) {
+			(void)lag_err_set(err, LAG_ERR_INPUT, "%s: gzip data is cut off", gz->name);
+			return -1;
+		}
+		rc = inflate(&gz->z, Z_NO_FLUSH);
+		if (rc == Z_STREAM_END && gzip_next_member(gz, err) < 0)
+			return -1;
+		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
+			(void)lag_err_set(err, LAG_ERR_INPUT, "%s: gzip data is corrupt: %s",
+					  gz->name, gz->z.msg ? gz->z.msg : "inflate failed");
+			return -1;
+		}
+	}
+	return (long)(want - gz->z.avail_out);
+}
+
+static void gzip_close(struct lag_stream *st)
+{
+	(void)inflateEnd(&((struct gzip_stream *)st)->z);
+}
+
+static enum lag_status gzip_open(struct gzip_stream *gz, struct lag_stream *raw, const char *name,
+				 struct lag_err *err)
+{
+	*gz = (struct gzip_stream){ .base = { gzip_read, gzip_close }, .raw = raw, .name = name };
+	if (inflateInit2(&gz->z, 15 + 16) != Z_OK)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory to inflate", name);
+	return LAG_OK;
+}
+
+/* ---- a stream whose beginning was looked at ---- */
+
+struct head_stream {
+	struct lag_stream base;
+	struct lag_stream *raw; /* borrowed */
+	uint8_t head[LAG_SOURCE_HEAD];
+	size_t n, at;
+};
+
+static long head_read(struct lag_stream *st, void *buf, size_t room, struct lag_err *err)
+{
+	struct head_stream *hs = (struct head_stream *)st;
+	size_t n = hs->n - hs->at < room ? hs->n - hs->at : room;
+
+	if (!n)
+		return hs->raw->read(hs->raw, buf, room, err);
+	memcpy(buf, hs->head + hs->at, n);
+	hs->at += n;
+	return (long)n;
+}
+
+static void head_close(struct lag_stream *st)
+{
+	(void)st;
+}
+
+static enum lag_status head_open(struct head_stream *hs, struct lag_stream *raw,
+				 struct lag_err *err)
+{
+	*hs = (struct head_stream){ .base = { head_read, head_close }, .raw = raw };
+	while (hs->n < sizeof(hs->head)) {
+		long n = raw->read(raw, hs->head + hs->n, sizeof(hs->head) - hs->n, err);
+
+		if (n < 0)
+			return err ? err->status : LAG_ERR_INPUT;
+		if (n == 0)
+			break;
+		hs->n += (size_t)n;
+	}
+	return LAG_OK;
+}
+
+/* ---- inputs ---- */
+
+static long input_read(struct lag_input *in, void *buf, size_t room, struct lag_err *err)
+{
+	struct lag_stream *st = in->state;
+	long n = st->read(st, buf, room, err);
+
+	if (n > 0)
+		in->offset += (uint64_t)n;
+	return n;
+}
+
+static long input_read_memory(struct lag_input *in, void *buf, size_t room, struct lag_err *err)
+{
+	size_t n = in->n - in->offset < room ? in->n - in->offset : room;
+
+	(void)err;
+	memcpy(buf, in->bytes + in->offset, n);
+	in->offset += n;
+	return (long)n;
+}
+
+static bool is_gzip(const uint8_t *head, size_t n)
+{
+	return n >= 3 && head[0] == 0x1f && head[1] == 0x8b && head[2] == 8;
+}
+
+static enum lag_status visit_head(struct head_stream *hs, const char *name, uint64_t size_hint,
+				  struct lag_source_visitor *visitor, struct lag_err *err)
+{
+	struct lag_input in = {
+		.path = name, .read = input_read, .state = &hs->base, .size_hint = size_hint
+	};
+
+	return visitor->visit(visitor, &in, hs->head, hs->n, err);
+}
+
+enum lag_status lag_source_visit_stream(struct lag_stream *raw, const char *name,
+					uint64_t size_hint, struct lag_source_visitor *visitor,
+					struct lag_err *err)
+{
+	struct streams {
+		struct head_stream outer, inner;
+		struct gzip_stream gzip;
+	} *s = lag_calloc(1, sizeof(*s));
+	enum lag_status st;
+
+	if (!s)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", name);
+	st = head_open(&s->outer, raw, err);
+	if (st == LAG_OK && !is_gzip(s->outer.head, s->outer.n)) {
+		st = visit_head(&s->outer, name, size_hint, visitor, err);
+	} else if (st == LAG_OK) {
+		st = gzip_open(&s->gzip, &s->outer.base, name, err);
+		if (st == LAG_OK) {
+			st = head_open(&s->inner, &s->gzip.base, err);
+			if (st == LAG_OK)
+				st = visit_head(&s->inner, name, 0, visitor, err);
+			gzip_close(&s->gzip.base);
+		}
+	}
+	free(s);
+	return st;
+}
+
+/* A gzip file is an archive when what is inside is one. */
+static bool gzip_holds_archive(int fd, const char *path)
+{
+	struct file_stream file = { { file_read, file_close }, fd, path };
+	struct gzip_stream *gz = lag_calloc(1, sizeof(*gz));
+	struct head_stream *hs = lag_calloc(1, sizeof(*hs));
+	bool found = false;
+
+	if (gz && hs && gzip_open(gz, &file.base, path, NULL) == LAG_OK) {
+		found = head_open(hs, &gz->base, NULL) == LAG_OK &&
+			lag_archive_probe(hs->head, hs->n);
+		gzip_close(&gz->base);
+	}
+	free(gz);
+	free(hs);
+	(void)lseek(fd, 0, SEEK_SET);
+	return found;
+}
+
+static enum lag_status visit_mapped(int fd, const char *path, size_t size,
+				    struct lag_source_visitor *visitor, struct lag_err *err)
+{
+	struct lag_input in = {
+		.path = path, .n = size, .read = input_read_memory, .size_hint = size
+	};
+	enum lag_status st;
+	void *map = NULL;
+
+	if (size) {
+		map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (map == MAP_FAILED)
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot map", path);
+		(void)madvise(map, size, MADV_SEQUENTIAL);
+	}
+	in.bytes = map ? map : (const uint8_t *)"";
+	st = visitor->visit(visitor, &in, in.bytes, size < LAG_SOURCE_HEAD ? size : LAG_SOURCE_HEAD,
+			    err);
+	if (map)
+		(void)munmap(map, size);
+	return st;
+}
+
+enum lag_status lag_source_each(const char *path, struct lag_source_visitor *visitor,
+				struct lag_err *err)
+{
+	struct file_stream file = { { file_read, file_close },
+				    open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+				    path };
+	uint8_t head[LAG_SOURCE_HEAD];
+	enum lag_status st;
+	struct stat sb;
+	ssize_t n;
+
+	if (file.fd < 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	if (fstat(file.fd, &sb) != 0)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	else if (!S_ISREG(sb.st_mode))
+		st = lag_err_set(err, LAG_ERR_INPUT, "%s: not a regular file", path);
+	else if ((n = pread(file.fd, head, sizeof(head), 0)) < 0)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	else if (lag_archive_probe(head, (size_t)n) ||
+		 (is_gzip(head, (size_t)n) && gzip_holds_archive(file.fd, path)))
+		st = lag_archive_each(path, visitor, err);
+	else if (is_gzip(head, (size_t)n))
+		st = lag_source_visit_stream(&file.base, path, 0, visitor, err);
+	else
+		st = visit_mapped(file.fd, path, (size_t)sb.st_size, visitor, err);
+	file_close(&file.base);
+	return st;
+}
+
+enum lag_status lag_input_slurp(struct lag_input *in, size_t max, const uint8_t **bytes, size_t *n,
+				uint8_t **owned, struct lag_err *err)
+{
+	struct lag_vec all = { .item_size = 1, .max = max };
+	long got;
+
+	*owned = NULL;
+	*bytes = in->bytes;
+	*n = in->n;
+	if (in->bytes)
+		return LAG_OK;
+	do {
+		if (lag_failed(lag_vec_reserve(&all, 1 << 16))) {
+			lag_vec_release(&all);
+			return lag_err_set(err, LAG_ERR_LIMIT, "%s: larger than %zu bytes",
+					   in->path, max);
+		}
+		got = in->read(in, (uint8_t *)all.items + all.n, all.cap - all.n, err);
+		all.n += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
+	if (got < 0) {
+		lag_vec_release(&all);
+		return err ? err->status : LAG_ERR_INPUT;
+	}
+	*bytes = *owned = all.items;
+	*n = all.n;
+	return LAG_OK;
+}

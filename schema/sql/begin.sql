@@ -1,0 +1,2 @@
+-- All rows go in as one transaction.
+BEGIN;

@@ -1,0 +1,2 @@
+-- The transaction ends when indexes and views are there too.
+COMMIT;
