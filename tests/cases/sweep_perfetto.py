@@ -38,7 +38,9 @@ QUERY = """(async () => {
 })()"""
 
 EXPAND = """(() => { const w = window.app.trace.currentWorkspace || window.app.trace.workspace;
-  for (const t of w.flatTracks || []) t.expand(); window.app.raf.scheduleFullRedraw(); })()"""
+  for (const t of w.flatTracks || []) t.expand(); window.app.raf.scheduleFullRedraw();
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+  return pause(500).then(() => Promise.race([window.waitForPerfettoIdle(), pause(30000)])); })()"""
 
 
 def find_ui():
@@ -95,7 +97,6 @@ def look(browser, url, name, shots):
         time.sleep(0.5)
     counts = browser.evaluate(QUERY)
     browser.evaluate(EXPAND)
-    time.sleep(3)
     browser.screenshot(os.path.join(shots, name.split(".")[0] + ".png"))
     return counts
 
