@@ -103,7 +103,10 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 		if (class == LAG_TIME_BUBBLE && !has_pipeline)
 			continue;
 		(void)snprintf(text, sizeof(text), "%s", lag_time_class_title(class));
-		if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
+		if (class == LAG_TIME_BUBBLE && findings->withheld[0])
+			(void)snprintf(text, sizeof(text), "%s, at least",
+				       lag_time_class_title(class));
+		else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
 			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",
 				       lag_time_class_title(class), findings->bubble_ideal * 100,
 				       (mean->of[c] / mean->step_ns - findings->bubble_ideal) *
