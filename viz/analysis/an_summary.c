@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/findings.h"
 #include "viz/analysis/stat.h"
@@ -172,17 +171,12 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 	for (size_t i = 0; i < trust.n_rows; i++) {
 		const struct lag_cell *severity = lag_table_cell(&trust, i, 0);
 		const struct lag_cell *rank = lag_table_cell(&trust, i, 2);
-		const struct lag_cell *count = lag_table_cell(&trust, i, 3);
 
 		if (!strcmp(severity->text, "note") || said++ >= FINDINGS_SHOWN)
 			continue;
 		lag_buf_clear(&text);
 		if (!rank->null)
 			lag_buf_printf(&text, "rank %lld: ", (long long)rank->i);
-		if (!count->null && count->i > 1) {
-			lag_fmt_count(&text, count->i);
-			lag_buf_putc(&text, ' ');
-		}
 		lag_buf_puts(&text, lag_table_cell(&trust, i, 4)->text);
 		row(out, "trust", lag_table_cell(&trust, i, 1)->text, lag_buf_text(&text), LAG_NONE,
 		    NAN);

@@ -3,6 +3,7 @@
  * events, moments without recording, and what the merge found. An empty table means: nothing known. */
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 
 static const struct lag_column columns[] = {
@@ -64,7 +65,8 @@ static void losses(const struct lag_context *ctx, const struct lag_trace *t, str
 		if (l->rank != LAG_NONE && !lag_context_has_rank(ctx, l->rank))
 			continue;
 		lag_buf_clear(&text);
-		lag_buf_printf(&text, "%s records lost: %s", l->kind, l->reason);
+		lag_fmt_count(&text, l->count);
+		lag_buf_printf(&text, " %s records lost: %s", l->kind, l->reason);
 		row(out, 1, "lost", l->rank, l->count, lag_buf_text(&text));
 	}
 	for (size_t i = 0; i < t->n_gaps; i++) {
@@ -101,7 +103,7 @@ static void processes(const struct lag_context *ctx, const struct lag_trace *t,
 			running += t->gpu[i].end_ns == LAG_NONE;
 		if (running)
 			row(out, 1, "running", rank->rank, (int64_t)running,
-			    "GPU work that had not ended when recording did");
+			    "some of its GPU work had not ended when recording did");
 	}
 }
 
@@ -109,15 +111,19 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_waits *waits = lag_context_waits(ctx, err);
+	struct lag_buf text = { 0 };
 
 	if (!waits)
 		return err->status;
 	missing_ranks(t, out);
 	losses(ctx, t, out);
 	processes(ctx, t, out);
-	if (t->n_quarantined)
-		row(out, 1, "quarantined", LAG_NONE, t->n_quarantined,
-		    "events whose times cannot be true are in no analysis");
+	if (t->n_quarantined) {
+		lag_fmt_count(&text, t->n_quarantined);
+		lag_buf_puts(&text, " events whose times cannot be true are in no analysis");
+		row(out, 1, "quarantined", LAG_NONE, t->n_quarantined, lag_buf_text(&text));
+	}
+	lag_buf_release(&text);
 	if (waits->n_within_error)
 		row(out, 0, "within_clock_error", LAG_NONE, (int64_t)waits->n_within_error,
 		    "waits too short to say who came last");
