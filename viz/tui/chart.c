@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time to cells. */
+#include "viz/tui/chart.h"
+
+#include <stdio.h>
+
+#include "viz/tui/glyphs.h"
+#include "viz/tui/text.h"
+
+void lag_chart_row(struct lag_canvas *canvas, int x, int y, int width, const struct lag_axis *axis,
+		   const int64_t *ns, int n)
+{
+	for (int column = 0; column < width; column++) {
+		int64_t span =
+			lag_axis_time(axis, width, column + 1) - lag_axis_time(axis, width, column);
+		struct lag_look_of look =
+			lag_glyph_of_column(ns + (ptrdiff_t)column * LAG_TIME_LIMIT, span * n);
+
+		lag_draw_glyph(canvas, x + column, y, look.code, look.style);
+	}
+}
+
+static const struct {
+	int64_t ns;
+	const char *unit;
+} units[] = { { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "µs" }, { 1, "ns" } };
+
+static void draw_ticks(struct lag_canvas *line, const struct lag_axis *axis, int64_t origin)
+{
+	int width = line->width;
+	int64_t tick = lag_axis_tick(axis, width, 10), first = axis->t0 - origin, at;
+	size_t unit = 0;
+	int free_from = 0;
+
+	while (unit < 3 && tick % units[unit].ns)
+		unit++;
+	first = first >= 0 ? (first + tick - 1) / tick * tick : -(-first / tick) * tick;
+	for (at = first; at + origin < axis->t1; at += tick) {
+		int column = lag_axis_column(axis, width, at + origin), need;
+		bool last = at + origin + tick >= axis->t1;
+		char text[LAG_NUM_MAX];
+
+		snprintf(text, sizeof(text), "%lld%s%s", (long long)(at / units[unit].ns),
+			 last || at == first ? " " : "",
+			 last || at == first ? units[unit].unit : "");
+		need = lag_canvas_text_width(line, text);
+		if (column >= free_from && column + need <= width) {
+			lag_draw_text(line, column, 0, LAG_STYLE_DIM, text);
+			free_from = column + need + 1;
+		}
+	}
+}
+
+static int steps_inside(const struct lag_scene *scene)
+{
+	const struct lag_steps *steps = scene->data->steps;
+	int n = 0;
+
+	for (size_t i = 0; i < steps->n_steps; i++)
+		n += steps->steps[i].start_ns >= scene->axis.t0 &&
+		     steps->steps[i].start_ns < scene->axis.t1;
+	return n;
+}
+
+static void draw_steps(const struct lag_scene *scene, struct lag_canvas *line)
+{
+	const struct lag_steps *steps = scene->data->steps;
+	int free_from = 0;
+
+	for (size_t i = 0; i < steps->n_steps; i++) {
+		int column = lag_axis_column(&scene->axis, line->width, steps->steps[i].start_ns),
+		    need;
+		char text[40];
+
+		if (column < free_from || column >= line->width)
+			continue;
+		snprintf(text, sizeof(text), "│%s%lld", free_from ? "" : "step ",
+			 (long long)steps->steps[i].number);
+		need = lag_canvas_text_width(line, text);
+		if (column + need > line->width)
+			break;
+		lag_draw_text(line, column, 0, LAG_STYLE_DIM, text);
+		free_from = column + need + 1;
+	}
+}
+
+void lag_chart_axis(const struct lag_scene *scene, struct lag_canvas *canvas, int x, int y,
+		    int width, int64_t origin)
+{
+	struct lag_canvas line = lag_canvas_part(canvas, x, y, width, 1);
+	int cursor = lag_axis_column(&scene->axis, width, scene->time_ns);
+	int mark = scene->mark_ns == LAG_NONE
+			   ? -1
+			   : lag_axis_column(&scene->axis, width, scene->mark_ns);
+
+	if (steps_inside(scene) > 2)
+		draw_steps(scene, &line);
+	else
+		draw_ticks(&line, &scene->axis, origin);
+	if (mark >= 0 && mark < width)
+		lag_draw_glyph(&line, mark, 0, 0x25b4, LAG_STYLE_WAIT | LAG_STYLE_BOLD);
+	if (!scene->printing && cursor >= 0 && cursor < width)
+		lag_draw_glyph(&line, cursor, 0, 0x25bc, LAG_STYLE_KEY);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Glyph and colour always say the same thing, so that either is enough. */
+#include "viz/tui/glyphs.h"
+
+#include <math.h>
+
+struct lag_look_of lag_glyph_of_class(enum lag_time_class class)
+{
+	static const struct lag_look_of looks[LAG_TIME_LIMIT] = {
+		[LAG_TIME_COMPUTE] = { 0x2588, LAG_STYLE_COMPUTE },
+		[LAG_TIME_COPY] = { 0x259a, LAG_STYLE_COPY },
+		[LAG_TIME_BUBBLE] = { 0x00b7, LAG_STYLE_BUBBLE },
+		[LAG_TIME_EXPOSED_TRANSFER] = { 0x2593, LAG_STYLE_TRANSFER },
+		[LAG_TIME_EXPOSED_WAIT] = { 0x2592, LAG_STYLE_WAIT },
+		[LAG_TIME_HOST] = { 0x2591, LAG_STYLE_HOST },
+		[LAG_TIME_IDLE] = { ' ', LAG_STYLE_TEXT },
+	};
+
+	return looks[(unsigned)class < LAG_TIME_LIMIT ? class : LAG_TIME_IDLE];
+}
+
+struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span)
+{
+	int64_t recorded = 0, other;
+	int most = LAG_TIME_IDLE;
+
+	for (int c = 0; c < LAG_TIME_LIMIT; c++)
+		recorded += ns[c];
+	/* In order of precedence, so that of equals the more telling class wins. */
+	for (int c = LAG_TIME_LIMIT - 1; c >= 0; c--) {
+		if (ns[c] > 0 && ns[c] >= ns[most])
+			most = c;
+	}
+	if (span > recorded && span - recorded > ns[most] && most != LAG_TIME_COMPUTE)
+		most = LAG_TIME_IDLE;
+	other = recorded - ns[LAG_TIME_COMPUTE] - ns[LAG_TIME_IDLE];
+	if (ns[LAG_TIME_COMPUTE] > 0 && other <= 0 && span > 0) {
+		int eighths = (int)(ns[LAG_TIME_COMPUTE] * 8 / span);
+
+		if (eighths < 8)
+			return (struct lag_look_of){ 0x2590U - (unsigned)(eighths ? eighths : 1),
+						     LAG_STYLE_COMPUTE };
+	}
+	return lag_glyph_of_class((enum lag_time_class)most);
+}
+
+struct lag_look_of lag_glyph_of_heat(float ratio)
+{
+	if (isnan(ratio))
+		return (struct lag_look_of){ ' ', LAG_STYLE_TEXT };
+	if (ratio < 1.05F)
+		return (struct lag_look_of){ 0x2591, LAG_STYLE_HEAT0 };
+	if (ratio < 1.15F)
+		return (struct lag_look_of){ 0x2592, LAG_STYLE_HEAT1 };
+	if (ratio < 1.25F)
+		return (struct lag_look_of){ 0x2593, LAG_STYLE_HEAT2 };
+	return (struct lag_look_of){ 0x2588, LAG_STYLE_HEAT3 };
+}
+
+uint32_t lag_glyph_of_spark(int64_t value, int64_t low, int64_t high)
+{
+	double at = high > low ? (double)(value - low) / (double)(high - low) : 0;
+
+	return 0x2581U + (uint32_t)(at < 0 ? 0 : at >= 1 ? 7 : at * 8);
+}

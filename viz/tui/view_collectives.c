@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communication by communicator, function and size; Enter shows the instance that was waited for
+ * longest, with who came last. */
+#include <string.h>
+
+#include "schema/record/enums.h"
+#include "viz/tui/jump.h"
+#include "viz/tui/table_list.h"
+#include "viz/tui/view.h"
+
+static enum lag_status open_view(struct lag_scene *scene, void *state, struct lag_err *err)
+{
+	const struct lag_table *table = lag_scene_table(scene, "collectives");
+
+	if (!table)
+		return lag_err_set(err, LAG_ERR_INPUT, "%s", scene->message);
+	return lag_table_list_init(state, table, "wait_ns", err);
+}
+
+static void close_view(void *state)
+{
+	lag_table_list_release(state);
+}
+
+static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
+{
+	lag_table_list_draw(scene, state, canvas);
+}
+
+static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
+{
+	struct lag_table_list *view = state;
+	const char *func;
+
+	if (lag_table_list_act(view, intent))
+		return true;
+	if (intent != LAG_INTENT_OPEN)
+		return false;
+	func = lag_cell_text(view->table, lag_table_list_row(view), "function");
+	if (!lag_jump_worst_wait(scene, -1, func ? (int)lag_func_parse(func, strlen(func)) : -1)) {
+		lag_scene_say(scene, "nobody waited for this longer than the clock error");
+		return true;
+	}
+	scene->go = LAG_VIEW_TIMELINE;
+	return true;
+}
+
+static bool find(struct lag_scene *scene, void *state)
+{
+	return lag_table_list_find(scene, state);
+}
+
+static void click(struct lag_scene *scene, void *state, int x, int y)
+{
+	struct lag_table_list *view = state;
+
+	(void)scene;
+	(void)x;
+	if (y >= 1 && view->list.top + y - 1 < view->list.n)
+		view->list.selected = view->list.top + y - 1;
+}
+
+const struct lag_view lag_view_collectives = {
+	.name = "collectives",
+	.state_size = sizeof(struct lag_table_list),
+	.open = open_view,
+	.close = close_view,
+	.draw = draw,
+	.act = act,
+	.find = find,
+	.click = click,
+};

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All ranks on one corrected time axis; a rank opens to its streams; the lines below say what the
+ * cursor stands on, who came last and who waited how long. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/base/mem.h"
+#include "viz/tui/chart.h"
+#include "viz/tui/glyphs.h"
+#include "viz/tui/inspect.h"
+#include "viz/tui/jump.h"
+#include "viz/tui/lanes.h"
+#include "viz/tui/layout.h"
+#include "viz/tui/list.h"
+#include "viz/tui/rows.h"
+#include "viz/tui/text.h"
+#include "viz/tui/view.h"
+
+struct timeline {
+	struct lag_rows rows;
+	struct lag_lane_rows lanes;
+	struct lag_list list;
+	char (*remarks)[64]; /* by rank: "slow 12/12" */
+	int label, chart;    /* cells, as last drawn */
+	int64_t *columns;    /* sums of one row */
+	int n_columns;
+};
+
+static void read_remarks(struct lag_scene *scene, struct timeline *view)
+{
+	for (size_t r = 0; r < scene->data->trace->n_ranks; r++) {
+		const struct lag_straggler *judged = lag_scene_judged(scene, r);
+
+		if (!scene->data->trace->ranks[r].recorded)
+			snprintf(view->remarks[r], sizeof(view->remarks[r]), "not recorded");
+		else if (lag_verdict_accuses(judged->verdict))
+			snprintf(view->remarks[r], sizeof(view->remarks[r]), "slow %u/%u",
+				 judged->steps_slow, judged->steps_seen);
+	}
+}
+
+static enum lag_status open_view(struct lag_scene *scene, void *state, struct lag_err *err)
+{
+	struct timeline *view = state;
+	enum lag_status status = lag_rows_init(&view->rows, scene, err);
+
+	if (!lag_failed(status))
+		status = lag_lanes_init(&view->lanes, scene->data->trace, err);
+	if (lag_failed(status))
+		return status;
+	view->remarks = lag_calloc(scene->data->trace->n_ranks, sizeof(*view->remarks));
+	if (!view->remarks)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for remarks");
+	read_remarks(scene, view);
+	return LAG_OK;
+}
+
+static void close_view(void *state)
+{
+	struct timeline *view = state;
+
+	lag_rows_release(&view->rows);
+	lag_lanes_release(&view->lanes);
+	free(view->remarks);
+	free(view->columns);
+}
+
+static void rebuild(struct lag_scene *scene, struct timeline *view)
+{
+	struct lag_err err = { 0 };
+	int at;
+
+	if (lag_failed(lag_rows_build(&view->rows, scene, &err)))
+		lag_scene_say(scene, "%s", err.text);
+	at = lag_rows_find(&view->rows, scene->r);
+	if (at >= 0)
+		view->list.selected = at;
+	view->list.n = (int)view->rows.at.n;
+}
+
+/* Shows the selected rank, opening the group that hides it. */
+static void enter(struct lag_scene *scene, void *state)
+{
+	struct timeline *view = state;
+	int at = lag_rows_find(&view->rows, scene->r);
+	const struct lag_row *now =
+		view->rows.at.n ? lag_rows_at(&view->rows, view->list.selected) : NULL;
+
+	if (now && now->r == scene->r && now->n_ranks == 0)
+		return;
+	if (at >= 0 && lag_rows_at(&view->rows, at)->n_ranks > 0)
+		view->rows.closed[lag_rows_at(&view->rows, at)->group] = false;
+	rebuild(scene, view);
+}
+
+/* ------------------------------------------------------------------ labels */
+
+enum wordy {
+	WORDY_FULL = 0, /* rank 5 s2 dp1 */
+	WORDY_BRIEF,    /* r5 s2 dp1 */
+	WORDY_LEAST,    /* r5 */
+};
+
+static void rank_label(struct lag_scene *scene, struct timeline *view, const struct lag_row *row,
+		       enum wordy wordy, char out[96])
+{
+	const struct lag_rank *rank = &scene->data->trace->ranks[row->r];
+	char place[48];
+	int n;
+
+	if (row->n_ranks > 0) {
+		snprintf(out, 96, wordy == WORDY_FULL ? "%d ranks ▸" : "×%d", row->n_ranks);
+		return;
+	}
+	if (row->lane >= 0) {
+		snprintf(out, 96, wordy == WORDY_FULL ? "  stream %lld %s" : " s%lld",
+			 (long long)scene->data->trace->lanes[row->lane].stream,
+			 lag_lanes_use(&view->lanes, scene, (size_t)row->lane));
+		return;
+	}
+	n = snprintf(out, 96, wordy == WORDY_FULL ? "rank %-3lld" : "r%lld", (long long)rank->rank);
+	if (wordy != WORDY_LEAST)
+		n += snprintf(out + n, 96 - (size_t)n, " %s",
+			      lag_scene_place(scene, (size_t)row->r, place));
+	if (view->rows.opened[row->r] && wordy == WORDY_FULL)
+		snprintf(out + n, 96 - (size_t)n, " ▾");
+}
+
+/* Cells of the widest group name and the widest label. */
+static void label_widths(struct lag_scene *scene, struct timeline *view,
+			 const struct lag_canvas *canvas, enum wordy wordy, int *group, int *label)
+{
+	char text[96];
+
+	*group = *label = 0;
+	for (size_t i = 0; i < view->rows.at.n; i++) {
+		const struct lag_row *row = lag_rows_at(&view->rows, (int)i);
+		int width;
+
+		rank_label(scene, view, row, wordy, text);
+		width = lag_canvas_text_width(canvas, text);
+		*label = width > *label ? width : *label;
+		if (!row->first_of_group)
+			continue;
+		lag_rows_group_name(&view->rows, scene, row->group, text);
+		width = lag_canvas_text_width(canvas, text);
+		*group = width > *group ? width : *group;
+	}
+}
+
+struct label_plan {
+	enum wordy wordy;
+	int group; /* cells for the group's name, 0 = not shown */
+	int width; /* all */
+};
+
+/* Names shorten first, then disappear; a rank's number is never cut. */
+static struct label_plan plan_labels(struct lag_scene *scene, struct timeline *view,
+				     const struct lag_canvas *canvas)
+{
+	int most = canvas->width >= 60 ? canvas->width * 2 / 5 : canvas->width / 3;
+	struct label_plan plan = { WORDY_FULL, 0, 0 };
+	int group, label;
+
+	most = most > 44 ? 44 : most;
+	for (plan.wordy = WORDY_FULL;; plan.wordy++) {
+		label_widths(scene, view, canvas, plan.wordy, &group, &label);
+		if (label <= most || plan.wordy == WORDY_LEAST)
+			break;
+	}
+	if (canvas->width >= 100 || label + 1 + group <= most)
+		plan.group = group;
+	else if (most - label - 1 >= 4)
+		plan.group = group < most - label - 1 ? group : most - label - 1;
+	if (canvas->width < 60)
+		plan.group = 0;
+	plan.width = label + (plan.group ? plan.group + 1 : 0);
+	return plan;
+}
+
+static void draw_label(struct lag_scene *scene, struct timeline *view, struct lag_canvas *line,
+		       const struct lag_row *row, const struct label_plan *plan)
+{
+	bool late = row->n_ranks == 0 && view->remarks[row->r][0] &&
+		    scene->data->trace->ranks[row->r].recorded;
+	int x = plan->group ? plan->group + 1 : 0;
+	char text[96];
+
+	if (row->first_of_group && plan->group) {
+		lag_rows_group_name(&view->rows, scene, row->group, text);
+		lag_draw_field(line, 0, 0, plan->group, LAG_STYLE_TITLE, text);
+	}
+	rank_label(scene, view, row, plan->wordy, text);
+	if (row->n_ranks > 0 && !plan->group) {
+		lag_rows_group_name(&view->rows, scene, row->group, text);
+		lag_draw_field(line, x, 0, plan->width - x, LAG_STYLE_TITLE, text);
+		return;
+	}
+	lag_draw_field(line, x, 0, plan->width - x,
+		       late && row->lane < 0 ? LAG_STYLE_LATE
+		       : row->lane >= 0      ? LAG_STYLE_DIM
+					     : LAG_STYLE_TEXT,
+		       text);
+}
+
+/* ------------------------------------------------------------------ rows */
+
+static int64_t *columns_for(struct timeline *view, int width)
+{
+	size_t need = (size_t)width * LAG_TIME_LIMIT;
+
+	if (view->n_columns < width) {
+		int64_t *grown = realloc(view->columns, need * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		view->columns = grown;
+		view->n_columns = width;
+	}
+	memset(view->columns, 0, need * sizeof(*view->columns));
+	return view->columns;
+}
+
+static void draw_chart_row(struct lag_scene *scene, struct timeline *view, struct lag_canvas *line,
+			   const struct lag_row *row, int x, int width)
+{
+	int64_t *columns = columns_for(view, width);
+	int n = row->n_ranks > 0 ? row->n_ranks : 1;
+
+	if (!columns)
+		return;
+	for (int i = 0; i < n; i++) {
+		int32_t r = row->n_ranks > 0
+				    ? view->rows.order[view->rows.group_first[row->group] + i]
+				    : row->r;
+		const struct lag_lod *lod =
+			row->lane >= 0 ? lag_lanes_get(&view->lanes, scene, (size_t)row->lane)
+				       : lag_scene_lod(scene, (size_t)r);
+
+		if (lod)
+			lag_lod_columns(lod, &scene->axis, width, columns);
+	}
+	lag_chart_row(line, x, 0, width, &scene->axis, columns, n);
+}
+
+static void draw_remark(const struct lag_scene *scene, const struct timeline *view,
+			struct lag_canvas *line, const struct lag_row *row, int x)
+{
+	int late = 0;
+
+	struct lag_canvas part = lag_canvas_part(line, x, 0, line->width - x, 1);
+
+	if (row->lane >= 0)
+		return;
+	for (int i = 0; i < row->n_ranks; i++)
+		late += view->remarks[view->rows.order[view->rows.group_first[row->group] + i]]
+				     [0] != '\0';
+	if (late)
+		lag_draw_printf(&part, 0, 0, LAG_STYLE_LATE, "◂ %d slow", late);
+	else if (row->n_ranks == 0 && view->remarks[row->r][0])
+		lag_draw_printf(&part, 0, 0,
+				scene->data->trace->ranks[row->r].recorded ? LAG_STYLE_LATE
+									   : LAG_STYLE_DIM,
+				"◂ %s", view->remarks[row->r]);
+}
+
+static int remark_width(const struct timeline *view)
+{
+	int width = 0;
+
+	for (size_t i = 0; i < view->rows.at.n; i++) {
+		const struct lag_row *row = lag_rows_at(&view->rows, (int)i);
+		int need = row->n_ranks > 0 ? 10 : (int)strlen(view->remarks[row->r]) + 2;
+
+		width = need > 2 && need > width ? need : width;
+	}
+	return width;
+}
+
+/* ------------------------------------------------------------------ below the rows */
+
+static void draw_where(struct lag_scene *scene, struct lag_canvas *canvas, int y, int64_t at,
+		       const struct lag_spot *spot)
+{
+	int64_t origin = lag_inspect_origin(scene, at);
+	char start[LAG_NUM_MAX], ns[LAG_NUM_MAX], text[160];
+
+	if (scene->mark_ns != LAG_NONE) {
+		snprintf(text, sizeof(text), "%s from the mark",
+			 lag_num_ms(ns, scene->time_ns - scene->mark_ns));
+		lag_draw_right(canvas, 0, y, canvas->width - 1, LAG_STYLE_WAIT, text);
+		return;
+	}
+	if (spot->class < 0 && spot->gpu < 0)
+		snprintf(text, sizeof(text), "at %s", lag_num_ms(start, at - origin));
+	else
+		snprintf(text, sizeof(text), "start %s  dur %s",
+			 lag_num_ms(start, spot->t0 - origin), lag_num_ms(ns, spot->t1 - spot->t0));
+	lag_draw_right(canvas, 0, y, canvas->width - 1, LAG_STYLE_NUMBER, text);
+}
+
+/* On the rule between rows and detail: what the glyphs mean. */
+static void draw_legend(struct lag_canvas *canvas, int y)
+{
+	static const struct {
+		enum lag_time_class class;
+		const char *name;
+	} items[] = { { LAG_TIME_COMPUTE, "compute" },
+		      { LAG_TIME_EXPOSED_TRANSFER, "transfer" },
+		      { LAG_TIME_EXPOSED_WAIT, "waiting" },
+		      { LAG_TIME_BUBBLE, "bubble" },
+		      { LAG_TIME_COPY, "copy" },
+		      { LAG_TIME_HOST, "host-bound" } };
+
+	int x = 2;
+
+	if (canvas->width < 74)
+		return;
+	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+		struct lag_look_of look = lag_glyph_of_class(items[i].class);
+
+		lag_draw_glyph(canvas, x, y, ' ', LAG_STYLE_DIM);
+		lag_draw_glyph(canvas, x + 1, y, look.code, look.style);
+		x = lag_draw_printf(canvas, x + 2, y, LAG_STYLE_DIM, " %s ", items[i].name) + 1;
+	}
+}
+
+/* Whether an event or slice covers less than a column decides nothing: the cursor is one moment. */
+static void draw_detail(struct lag_scene *scene, struct timeline *view, struct lag_canvas *canvas,
+			int y, int lines)
+{
+	const struct lag_row *row = lag_rows_at(&view->rows, view->list.selected);
+	char what[LAG_INSPECT_MAX], why[LAG_INSPECT_MAX];
+	struct lag_spot spot;
+	int room;
+
+	if (lines >= 3) {
+		lag_draw_run(canvas, 0, y, canvas->width, 0x2500, LAG_STYLE_DIM);
+		draw_legend(canvas, y++);
+		lines--;
+	}
+	if (row->n_ranks > 0) {
+		lag_draw_printf(canvas, 1, y, LAG_STYLE_TEXT,
+				"%d ranks together: Enter or e shows them", row->n_ranks);
+		return;
+	}
+	lag_inspect_at(scene, row->r, row->lane, scene->time_ns, &spot);
+	lag_inspect_what(scene, row->r, &spot, what);
+	lag_inspect_why(scene, &spot, why);
+	room = canvas->width >= 70 ? canvas->width - 44 : canvas->width - 2;
+	if (lines == 1 && why[0] && spot.launch >= 0 && canvas->width < 70)
+		lag_draw_field(canvas, 0, y, canvas->width, LAG_STYLE_TEXT, why);
+	else
+		lag_draw_field(canvas, canvas->width >= 40, y, room, LAG_STYLE_TEXT, what);
+	if (canvas->width >= 70)
+		draw_where(scene, canvas, y, scene->time_ns, &spot);
+	if (lines < 2)
+		return;
+	lag_draw_field(canvas, 1, y + 1, canvas->width - 2,
+		       spot.launch >= 0 ? LAG_STYLE_WAIT : LAG_STYLE_DIM, why);
+	if (canvas->width < 70 && canvas->width >= 36 && !why[0])
+		draw_where(scene, canvas, y + 1, scene->time_ns, &spot);
+}
+
+static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canvas,
+			 const struct timeline *view, int width)
+{
+	static const char *const folds[] = { "by host", "by stage", "by dp", "" };
+	char text[64];
+
+	if (scene->step < 0)
+		snprintf(text, sizeof(text), "whole run");
+	else
+		snprintf(text, sizeof(text),
+			 width >= 16  ? "step %lld  %s"
+			 : width >= 8 ? "step %lld"
+				      : "%lld",
+			 (long long)scene->data->steps->steps[scene->step].number,
+			 folds[view->rows.fold]);
+	lag_draw_field(canvas, 0, 0, width, LAG_STYLE_TITLE, text);
+}
+
+static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
+{
+	struct timeline *view = state;
+	struct label_plan plan = plan_labels(scene, view, canvas);
+	int n = (int)view->rows.at.n, cursor;
+	struct lag_timeline_layout at = lag_layout_timeline(canvas->width, canvas->height, n,
+							    plan.width, remark_width(view));
+	int x = plan.width + 1;
+
+	at.chart = canvas->width - x - (at.remark ? at.remark + 1 : 0);
+	if (n == 0 || at.chart < 1)
+		return;
+	view->label = x;
+	view->chart = at.chart;
+	lag_list_fit(&view->list, n, at.rows);
+	draw_heading(scene, canvas, view, plan.width);
+	lag_chart_axis(scene, canvas, x, 0, at.chart, lag_inspect_origin(scene, scene->axis.t0));
+	cursor = lag_axis_column(&scene->axis, at.chart, scene->time_ns);
+	for (int i = 0; i < at.rows && view->list.top + i < n; i++) {
+		struct lag_canvas line = lag_canvas_part(canvas, 0, 1 + i, canvas->width, 1);
+		const struct lag_row *row = lag_rows_at(&view->rows, view->list.top + i);
+
+		draw_label(scene, view, &line, row, &plan);
+		draw_chart_row(scene, view, &line, row, x, at.chart);
+		if (at.remark)
+			draw_remark(scene, view, &line, row, x + at.chart + 1);
+		if (scene->printing || view->list.top + i != view->list.selected)
+			continue;
+		lag_draw_mark(&line, 0, 0, plan.width, LAG_STYLE_SELECTED);
+		if (cursor >= 0 && cursor < at.chart)
+			lag_draw_mark(&line, x + cursor, 0, 1, LAG_STYLE_SELECTED | LAG_STYLE_BOLD);
+	}
+	if (at.detail)
+		draw_detail(scene, view, canvas,
+			    scene->printing ? 1 + at.rows : canvas->height - at.detail, at.detail);
+}
+
+/* ------------------------------------------------------------------ intents */
+
+static void toggle(struct lag_scene *scene, struct timeline *view)
+{
+	const struct lag_row row = *lag_rows_at(&view->rows, view->list.selected);
+	struct lag_spot spot;
+
+	scene->r = row.r;
+	if (row.n_ranks > 0) {
+		view->rows.closed[row.group] = false;
+		rebuild(scene, view);
+		return;
+	}
+	if (row.lane < 0) {
+		view->rows.opened[row.r] = !view->rows.opened[row.r];
+		rebuild(scene, view);
+		return;
+	}
+	/* A stream opens to the event under the cursor. */
+	lag_inspect_at(scene, row.r, row.lane, scene->time_ns, &spot);
+	if (spot.gpu < 0) {
+		lag_scene_say(scene, "nothing runs on this stream here");
+		return;
+	}
+	scene->axis = (struct lag_axis){ spot.t0 - (spot.t1 - spot.t0) / 4,
+					 spot.t1 + (spot.t1 - spot.t0) / 4 + 1 };
+	lag_axis_pan(&scene->axis, 0.0, &scene->limits);
+}
+
+static void close_groups(struct lag_scene *scene, struct timeline *view, bool all)
+{
+	const struct lag_row row = *lag_rows_at(&view->rows, view->list.selected);
+	bool closing = row.n_ranks == 0;
+
+	if (view->rows.fold == LAG_FOLD_NONE) {
+		lag_scene_say(scene, "no groups: f groups the ranks");
+		return;
+	}
+	for (int32_t g = 0; g < view->rows.n_groups; g++) {
+		if (all || g == row.group)
+			view->rows.closed[g] = closing;
+	}
+	scene->r = row.r;
+	rebuild(scene, view);
+}
+
+static void fold(struct lag_scene *scene, struct timeline *view)
+{
+	enum lag_fold next = (enum lag_fold)((view->rows.fold + 1) % LAG_FOLD_LIMIT);
+	struct lag_err err = { 0 };
+
+	if (next == LAG_FOLD_STAGE && scene->data->roles->n_stages <= 1)
+		next = LAG_FOLD_DP;
+	if (next == LAG_FOLD_DP && scene->data->roles->n_dp <= 1)
+		next = LAG_FOLD_NONE;
+	if (lag_failed(lag_rows_fold(&view->rows, scene, next, &err)))
+		lag_scene_say(scene, "%s", err.text);
+	rebuild(scene, view);
+}
+
+/* Intents that move in time. */
+static bool move(struct lag_scene *scene, struct timeline *view, enum lag_intent intent)
+{
+	int width = view->chart > 0 ? view->chart : 1;
+	int column = lag_axis_column(&scene->axis, width, scene->time_ns);
+	int64_t cell = (scene->axis.t1 - scene->axis.t0) / width;
+	double before = (double)(scene->time_ns - scene->axis.t0);
+
+	cell = cell > 0 ? cell : 1;
+	switch (intent) {
+	case LAG_INTENT_LEFT:
+	case LAG_INTENT_RIGHT:
+		if (column < 0 || column >= width)
+			lag_scene_set_time(scene, lag_axis_time(&scene->axis, width, width / 2));
+		else
+			lag_scene_set_time(
+				scene, scene->time_ns + (intent == LAG_INTENT_LEFT ? -cell : cell));
+		lag_axis_reveal(&scene->axis, scene->time_ns, &scene->limits);
+		return true;
+	case LAG_INTENT_ZOOM_IN:
+	case LAG_INTENT_ZOOM_OUT:
+		lag_axis_zoom(&scene->axis, intent == LAG_INTENT_ZOOM_IN ? 0.5 : 2.0,
+			      scene->time_ns, width, &scene->limits);
+		return true;
+	case LAG_INTENT_FIT:
+		scene->axis = scene->limits;
+		return true;
+	case LAG_INTENT_PAN_LEFT:
+	case LAG_INTENT_PAN_RIGHT:
+		lag_axis_pan(&scene->axis, intent == LAG_INTENT_PAN_LEFT ? -0.5 : 0.5,
+			     &scene->limits);
+		lag_scene_set_time(scene, scene->axis.t0 + (int64_t)before);
+		return true;
+	case LAG_INTENT_STEP_PREV:
+	case LAG_INTENT_STEP_NEXT:
+		if (scene->step < 0)
+			return true;
+		lag_scene_set_step(scene, scene->step + (intent == LAG_INTENT_STEP_NEXT ? 1 : -1));
+		lag_scene_show_step(scene);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
+{
+	struct timeline *view = state;
+
+	if (view->rows.at.n == 0)
+		return false;
+	view->list.n = (int)view->rows.at.n;
+	if (lag_list_act(&view->list, intent)) {
+		scene->r = lag_rows_at(&view->rows, view->list.selected)->r;
+		return true;
+	}
+	if (move(scene, view, intent))
+		return true;
+	switch (intent) {
+	case LAG_INTENT_OPEN:
+		toggle(scene, view);
+		return true;
+	case LAG_INTENT_EXPAND:
+	case LAG_INTENT_EXPAND_ALL:
+		close_groups(scene, view, intent == LAG_INTENT_EXPAND_ALL);
+		return true;
+	case LAG_INTENT_FOLD:
+		fold(scene, view);
+		return true;
+	case LAG_INTENT_LATE_NEXT:
+	case LAG_INTENT_LATE_PREV:
+		lag_jump_late(scene, intent == LAG_INTENT_LATE_NEXT);
+		enter(scene, view);
+		return true;
+	case LAG_INTENT_BUBBLE_NEXT:
+	case LAG_INTENT_BUBBLE_PREV:
+		lag_jump_bubble(scene, intent == LAG_INTENT_BUBBLE_NEXT);
+		return true;
+	case LAG_INTENT_MARK:
+		scene->mark_ns = scene->mark_ns == LAG_NONE ? scene->time_ns : LAG_NONE;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool find(struct lag_scene *scene, void *state)
+{
+	bool found = lag_jump_name(scene);
+
+	if (found)
+		enter(scene, state);
+	return found;
+}
+
+static void click(struct lag_scene *scene, void *state, int x, int y)
+{
+	struct timeline *view = state;
+	int row = view->list.top + y - 1;
+
+	if (y >= 1 && row < (int)view->rows.at.n && y <= view->list.page) {
+		view->list.selected = row;
+		scene->r = lag_rows_at(&view->rows, row)->r;
+	}
+	if (x >= view->label && x < view->label + view->chart)
+		lag_scene_set_time(scene,
+				   lag_axis_time(&scene->axis, view->chart, x - view->label));
+}
+
+const struct lag_view lag_view_timeline = {
+	.name = "timeline",
+	.state_size = sizeof(struct timeline),
+	.open = open_view,
+	.close = close_view,
+	.enter = enter,
+	.draw = draw,
+	.act = act,
+	.find = find,
+	.click = click,
+};
