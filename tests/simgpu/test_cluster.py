@@ -91,6 +91,31 @@ class Communication(unittest.TestCase):
         self.assertEqual(sorted(out.split("\n"))[1:], ["rank 0 busy", "rank 2 busy"])
         self.assertEqual(ranks(3, "hang").count("idle"), 3)
 
+    def test_computing_beside_communication_is_slower(self):
+        ranks(1, "contend", SIMGPU_CONTENTION="1.5")
+
+    def test_records_show_the_true_times_through_the_clocks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = ranks(4, "report", options=["--truth", folder, "--hosts", "2"],
+                        SIMGPU_HOST_OFFSET_MS="40,-40", SIMGPU_HOST_DRIFT_PPM="150,-200",
+                        SIMGPU_DEVICE_ERROR_US="30", SIMGPU_DEVICE_STEP_US="20",
+                        SIMGPU_DEVICE_STEP_WITHIN_S="0.3")
+            with open(os.path.join(folder, "truth.json")) as f:
+                truth = json.load(f)
+        shown = {}
+        for rank, begin, end, _name in map(str.split, out.splitlines()):
+            shown.setdefault(int(rank), []).append((int(begin), int(end)))
+        self.assertEqual({r: len(v) for r, v in shown.items()}, {r: 20 for r in range(4)})
+        for i, o in enumerate(sorted(truth["operations"], key=lambda o: o["seq"])):
+            for r in o["ranks"]:
+                begin, end = shown[r["rank"]][i]
+                self.assertLessEqual(abs(begin - r["start_shown_ns"]), 2)
+                self.assertLessEqual(abs(end - r["end_shown_ns"]), 2)
+        errors = {(d["before_ns"], d["after_ns"] - d["before_ns"])
+                  for d in (r["device_error"] for r in truth["ranks"])}
+        self.assertEqual(len(errors), 4)
+        self.assertEqual({abs(step) for _, step in errors}, {20000})
+
     def test_killed_rank(self):
         ranks(2, "late", code=128 + 9, SIMGPU_KILL="1:4:9")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NCCL's stand-in must do between ranks. Started by simrun; argv[1] names the case, and the ranks
  * meet by a file in $PIPETRAIN_RDV. test_cluster.py runs the cases and looks at the truth files. */
-#include "tests/simgpu/sim_test.h"
+#include "tests/simgpu/cupti_sink.h"
 
 #include <fcntl.h>
 #include <nccl.h>
@@ -341,14 +341,73 @@ static void case_async(void)
 	OK(ncclCommDestroy(c));
 }
 
+/* Prints what CUPTI shows of each communication kernel. */
+static void case_report(void)
+{
+	sink_start(sink_kernels, 1);
+	ncclComm_t c = comm_new("id");
+	float *a = floats(1 << 18, 1);
+	for (int i = 0; i < 20; i++) {
+		OK(ncclAllReduce(a, a, 1 << 18, ncclFloat32, ncclSum, c, stream));
+		settle();
+		usleep(10000);
+	}
+	OK(ncclCommDestroy(c));
+	NEED(cuptiActivityFlushAll(1) == CUPTI_SUCCESS);
+	CUpti_ActivityKernel10 *k;
+	for (unsigned i = 0; (k = sink_kernel(i)); i++) {
+		printf("%d %lu %lu %s\n", rank, (unsigned long)k->start, (unsigned long)k->end,
+		       k->name);
+	}
+}
+
+/* A compute kernel beside a communication kernel that waits for its peer all the time. */
+static void case_contend(void)
+{
+	ncclComm_t c[2];
+	cudaStream_t comm[2], compute;
+	cudaEvent_t e[2];
+	float *a[2], ms;
+	cudaKernel_t k = test_kernel("alpha");
+
+	OK(ncclCommInitAll(c, 2, NULL));
+	for (int i = 1; i >= 0; i--) {
+		NEED(cudaSetDevice(i) == cudaSuccess);
+		comm[i] = test_stream();
+		a[i] = floats(16, 0);
+	}
+	compute = test_stream();
+	NEED(cudaEventCreate(&e[0]) == cudaSuccess && cudaEventCreate(&e[1]) == cudaSuccess);
+	test_launch(k, 30000000, comm[1]);
+	OK(ncclGroupStart());
+	OK(ncclAllReduce(a[0], a[0], 16, ncclFloat32, ncclSum, c[0], comm[0]));
+	OK(ncclAllReduce(a[1], a[1], 16, ncclFloat32, ncclSum, c[1], comm[1]));
+	OK(ncclGroupEnd());
+	NEED(cudaEventRecord(e[0], compute) == cudaSuccess);
+	test_launch(k, 10000000, compute);
+	NEED(cudaEventRecord(e[1], compute) == cudaSuccess);
+	NEED(cudaStreamSynchronize(compute) == cudaSuccess);
+	NEED(cudaEventElapsedTime(&ms, e[0], e[1]) == cudaSuccess);
+	NEED(ms > 14.9F && ms < 15.2F);
+	NEED(cudaStreamSynchronize(comm[0]) == cudaSuccess);
+	NEED(cudaEventRecord(e[0], compute) == cudaSuccess);
+	test_launch(k, 10000000, compute);
+	NEED(cudaEventRecord(e[1], compute) == cudaSuccess);
+	NEED(cudaStreamSynchronize(compute) == cudaSuccess);
+	NEED(cudaEventElapsedTime(&ms, e[0], e[1]) == cudaSuccess);
+	NEED(ms > 9.9F && ms < 10.2F);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = { { "sums", case_sums },  { "eager", case_eager }, { "late", case_late },
-		      { "hang", case_hang },  { "group", case_group }, { "all", case_all },
-		      { "async", case_async } };
+	} cases[] = { { "sums", case_sums },      { "eager", case_eager },
+		      { "late", case_late },      { "hang", case_hang },
+		      { "group", case_group },    { "all", case_all },
+		      { "async", case_async },    { "report", case_report },
+		      { "contend", case_contend } };
 
 	rank = atoi(getenv("RANK"));
 	world = atoi(getenv("WORLD_SIZE"));

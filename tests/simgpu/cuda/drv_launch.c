@@ -56,7 +56,6 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *f, CUmodule module, const char 
 	return k ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the driver's own parameter list */
 CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
 				   void **jit_values, unsigned int n_jit, CUlibraryOption *options,
 				   void **values, unsigned int n)
@@ -126,7 +125,6 @@ static CUresult launch(struct sim_api *a, struct sim_launch *l, CUstream stream)
 	return sim_leave(a, CUDA_SUCCESS);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the driver's own parameter list */
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
 				unsigned int bx, unsigned int by, unsigned int bz,
 				unsigned int shared, CUstream stream, void **params, void **extra)

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* NOLINTNEXTLINE(readability-function-size): the runtime's own parameter list */
 cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 					  enum cudaJitOption *jit, void **jit_values,
 					  unsigned int n_jit, enum cudaLibraryOption *options,

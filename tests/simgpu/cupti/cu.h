@@ -43,7 +43,7 @@ void cu_put(const void *records, size_t bytes, unsigned n);
 /* Device records: a place set aside when the work starts, written when it ends. */
 void cu_slot_open(struct sim_op *op, size_t bytes);
 void cu_slot_close(struct sim_op *op, const void *record, size_t bytes);
-void cu_flush(bool forced);
+unsigned cu_flush(bool forced); /* number of buffers handed over */
 size_t cu_dropped_take(void);
 void cu_worker_start(void);
 void cu_worker_period(uint32_t ms);
@@ -51,6 +51,7 @@ void cu_worker_period(uint32_t ms);
 /* record.c: builds records. The device record of op; ended: with its end. 0: none wanted. */
 size_t cu_record_of(const struct sim_op *op, bool ended, void *out, size_t size);
 void cu_hooks_install(void);
+void cu_note_flush(int64_t start_ns);
 
 /* external.c: the calling thread's external ids, as records before an API record. */
 size_t cu_external_records(uint32_t corr, CUpti_ActivityExternalCorrelation *out, size_t max);

@@ -131,8 +131,9 @@ static void make_ready(struct buffer *b)
 }
 
 /* One at a time, so that a flush returns only when what another thread delivers is delivered. */
-static void deliver_ready(void)
+static unsigned deliver_ready(void)
 {
+	unsigned n = 0;
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 	pthread_mutex_lock(&one);
@@ -150,6 +151,7 @@ static void deliver_ready(void)
 		if (!b) {
 			break;
 		}
+		n++;
 		if (complete) {
 			cu_callback_enter();
 			complete(NULL, 0, b->data, b->size, b->used);
@@ -158,6 +160,7 @@ static void deliver_ready(void)
 		free(b);
 	}
 	pthread_mutex_unlock(&one);
+	return n;
 }
 
 static struct lane *lane_get(void)
@@ -350,7 +353,7 @@ static void lane_flush(struct lane *l)
 	}
 }
 
-void cu_flush(bool forced)
+unsigned cu_flush(bool forced)
 {
 	sim_collect();
 	pthread_mutex_lock(&cu.lock);
@@ -371,7 +374,7 @@ void cu_flush(bool forced)
 		lane_flush(l);
 	}
 	lane_flush(&shared_lane);
-	deliver_ready();
+	return deliver_ready();
 }
 
 static void *worker_main(void *arg)

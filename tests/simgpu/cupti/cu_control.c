@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is collected: kinds, API subsets, attributes; flushing; modes without CUPTI. */
+#include "tests/simgpu/common/simclock.h"
 #include "tests/simgpu/cupti/cu.h"
 
 #include <stdio.h>
@@ -192,7 +193,10 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	if (!cu_buffer_registered()) {
 		return cu_return(CUPTI_ERROR_INVALID_OPERATION);
 	}
-	cu_flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+	int64_t start = sim_true_ns();
+	if (cu_flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) > 0) {
+		cu_note_flush(start);
+	}
 	return CUPTI_SUCCESS;
 }
 

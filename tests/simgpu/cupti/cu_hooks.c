@@ -115,6 +115,25 @@ static void synced(const struct sim_sync *s)
 	cu_put(&r, cu_record_size(r.kind), 1);
 }
 
+/* What a flush cost; it comes with a later one. */
+void cu_note_flush(int64_t start_ns)
+{
+	CUpti_ActivityOverhead3 r = {
+		.kind = CUPTI_ACTIVITY_KIND_OVERHEAD,
+		.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
+		.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD,
+		.start = sim_report_host(start_ns),
+		.end = sim_report_host(sim_true_ns()),
+	};
+
+	if (!cu_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
+		return;
+	}
+	r.objectId.pt.processId = (uint32_t)getpid();
+	r.objectId.pt.threadId = cu_thread_id();
+	cu_put(&r, cu_record_size(r.kind), 1);
+}
+
 static void put_device(int device)
 {
 	CUpti_ActivityDevice5 r = {
