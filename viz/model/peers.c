@@ -219,6 +219,8 @@ static void refer(struct work *w)
 			if (isnan(out->mean[at]) || w->n_stage[r] == 0)
 				continue;
 			w->stage_ratio[at] = out->mean[at] / w->stage[r];
+			if (w->n_job[r] > out->ranks[r].n_compared)
+				out->ranks[r].n_compared = (uint32_t)w->n_job[r];
 			if (w->n_job[r] >= 3)
 				w->job_ratio[at] = out->mean[at] / w->job[r];
 			out->reference[at] = w->n_job[r] >= 3 ? w->job[r] : w->stage[r];
@@ -288,34 +290,43 @@ static void compare_steps(struct work *w)
 			expected[i] > 0 ? (float)(out->step_ratio[i] / expected[i]) : NAN;
 }
 
+/* Ratio from which on a GPU is slow, when n others give the median it is compared with. The variance
+ * of a median of n is about 1.57 / (n + 0.57) of one's. */
+static double slow_ratio(uint32_t n)
+{
+	return 1 + LAG_SLOW_SIGMAS * LAG_GPU_SPREAD * sqrt(1 + 1.57 / ((double)n + 0.57));
+}
+
 static bool is_slow(const struct lag_peer *peer)
 {
 	if (isnan(peer->ratio))
 		return false;
 	if (isnan(peer->job_ratio))
-		return peer->ratio >= LAG_SLOW_ALONE;
-	return peer->ratio >= LAG_SLOW_V_STAGE && peer->job_ratio >= LAG_SLOW_V_JOB;
+		return peer->ratio >= slow_ratio(peer->n_compared);
+	return peer->ratio >= LAG_SLOW_V_STAGE && peer->job_ratio >= slow_ratio(peer->n_compared);
 }
 
 static void judge(struct work *w, size_t r)
 {
 	struct lag_peers *out = w->out;
 	struct lag_peer *peer = &out->ranks[r];
-	double usual = peer->work_ratio;
+	/* What a slow GPU does not explain. */
+	double more = isnan(peer->ratio) ? peer->work_ratio : peer->work_ratio / peer->ratio;
 
 	if (w->compute[r] <= 0 || isnan(peer->work_ratio))
 		peer->state = LAG_PEER_ALONE;
 	else if (peer->n_peers == 0)
-		peer->state = usual >= LAG_SLOW_WORK ? LAG_PEER_UNUSUAL : LAG_PEER_ALONE;
+		peer->state = peer->work_ratio >= LAG_SLOW_WORK ? LAG_PEER_UNUSUAL : LAG_PEER_ALONE;
 	else if (is_slow(peer))
 		peer->state = LAG_PEER_SLOW;
-	else if (usual >= LAG_SLOW_WORK)
+	else if (more >= LAG_SLOW_WORK)
 		peer->state = LAG_PEER_MORE;
-	if (peer->state == LAG_PEER_SLOW)
-		usual = isnan(peer->job_ratio) ? peer->ratio : peer->job_ratio;
 	peer->slow_from = LAG_SLOW_STEP;
-	if (peer->state == LAG_PEER_SLOW || peer->state == LAG_PEER_MORE)
-		peer->slow_from = 1 + (usual - 1) / 2;
+	if (peer->state == LAG_PEER_SLOW)
+		peer->slow_from =
+			(1 + (isnan(peer->job_ratio) ? peer->ratio : peer->job_ratio)) / 2;
+	else if (peer->state == LAG_PEER_MORE)
+		peer->slow_from = (1 + more) / 2;
 	for (size_t s = 0; s < out->n_steps; s++) {
 		float ratio = out->step_ratio[s * out->n_ranks + r];
 

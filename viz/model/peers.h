@@ -8,11 +8,11 @@
 #include "viz/model/steps.h"
 #include "viz/model/trace.h"
 
-/* A GPU is called slow from these ratios on. Sound GPUs of one kind differ by about 1.5 % (sigma), so
- * that one peer alone (two GPUs compared) asks for more than the whole job does. */
-#define LAG_SLOW_V_JOB   1.05
-#define LAG_SLOW_V_STAGE 1.02
-#define LAG_SLOW_ALONE   1.06 /* where fewer than four ranks run the same kernels */
+/* Sound GPUs of one kind differ by about this much (sigma). One is called slow from 3.2 sigma of what
+ * its ratio to the others' median has by chance: 1.053 against seven others, 1.068 against one. */
+#define LAG_GPU_SPREAD   0.015
+#define LAG_SLOW_SIGMAS  3.2
+#define LAG_SLOW_V_STAGE 1.02 /* and at least this much against its own stage */
 #define LAG_SLOW_WORK    1.05 /* more work than the peers: the data differ */
 #define LAG_SLOW_STEP    1.15 /* a single step far off the rank's own usual */
 
@@ -26,11 +26,12 @@ enum lag_peer_state {
 
 struct lag_peer {
 	enum lag_peer_state state;
-	uint32_t n_peers;  /* recorded ranks of the same stage, without itself */
-	double ratio;      /* of the kernels that the data do not change, v. the stage's median */
-	double job_ratio;  /* the same v. all ranks that run these kernels; NAN: fewer than four */
-	double work_ratio; /* whole compute time a step v. the stage's median */
-	double slow_from;  /* a step counts as slow from this ratio on */
+	uint32_t n_peers; /* recorded ranks of the same stage, without itself */
+	double ratio;     /* of the kernels that the data do not change, v. the stage's median */
+	double job_ratio; /* the same v. all ranks that run these kernels; NAN: fewer than four */
+	uint32_t n_compared; /* how many others the better of the two ratios rests on */
+	double work_ratio;   /* whole compute time a step v. the stage's median */
+	double slow_from;    /* a step counts as slow from this ratio on */
 	uint32_t steps_seen; /* complete steps with compute of this rank */
 	uint32_t steps_slow; /* of them slower than expected by half of what the rank is slower */
 };
