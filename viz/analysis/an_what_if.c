@@ -95,13 +95,31 @@ static enum lag_status add_stragglers(struct what_if *w, struct lag_err *err)
 	return status;
 }
 
-/* Compute time a rank, averaged over each stage and over all: what balancing would give each. */
+/* Durations had the accused ranks been like their peers; the caller frees them. */
+static int64_t *sound_durations(struct what_if *w)
+{
+	uint8_t *fixed = lag_calloc(w->trace->n_ranks, 1);
+	int64_t *durations;
+
+	if (!fixed)
+		return NULL;
+	for (size_t r = 0; r < w->trace->n_ranks; r++)
+		fixed[r] = lag_verdict_accuses(w->stragglers->ranks[r].verdict) &&
+			   w->stragglers->ranks[r].cause != LAG_CAUSE_HOST;
+	durations = lag_stragglers_durations(w->ctx, w->stragglers, fixed);
+	free(fixed);
+	return durations;
+}
+
+/* Every stage's compute scaled to the mean of the stages. A slow rank must not pass for a heavy stage:
+ * how heavy the stages are is taken from sound ranks. */
 static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 {
 	size_t n_stages = w->roles->n_stages > 1 ? (size_t)w->roles->n_stages : 0;
 	double *stage = lag_calloc(n_stages, sizeof(*stage)), all = 0;
 	int64_t *durations = lag_calloc(w->trace->n_gpu, sizeof(*durations));
-	enum lag_status status = stage && durations ? LAG_OK : LAG_ERR_SYSTEM;
+	int64_t *sound = sound_durations(w);
+	enum lag_status status = stage && durations && sound ? LAG_OK : LAG_ERR_SYSTEM;
 	struct lag_replay_change change = { .duration_ns = durations };
 
 	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
@@ -112,8 +130,8 @@ static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 			continue;
 		durations[i] = g->end_ns - g->start_ns;
 		if (g->class == LAG_CLASS_COMPUTE && s >= 0) {
-			stage[s] += (double)durations[i];
-			all += (double)durations[i];
+			stage[s] += (double)sound[i];
+			all += (double)sound[i];
 		}
 	}
 	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
@@ -127,6 +145,7 @@ static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 	if (n_stages && !lag_failed(status))
 		status = add(w, "stages balanced", &change, err);
 	free(stage);
+	free(sound);
 	free(durations);
 	return lag_failed(status) ? lag_err_set(err, status, "no memory to replay") : LAG_OK;
 }
