@@ -166,7 +166,7 @@ static int run(const struct lag_args *args)
 	sigset_t watched, old;
 	int64_t started;
 	int error, status;
-	pid_t child;
+	pid_t child = -1;
 
 	if (lag_failed(lag_inject_build(&inj, args, &err)) ||
 	    lag_failed(make_dir(inj.dir, &made, &err)) || lag_failed(lag_inject_apply(&inj, &err)))

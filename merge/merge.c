@@ -139,7 +139,7 @@ static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 		st = each_proc(m, false, sift_and_pair, err);
 	if (st == LAG_OK)
 		st = lag_merge_identify(m, err);
-	if (st == LAG_OK && !m->rank_proc.n)
+	if (st == LAG_OK && !m->rank_proc.n && !(m->opts->keep_empty && m->procs.n))
 		return nothing_usable(m, err);
 	if (st == LAG_OK)
 		st = each_proc(m, true, lag_merge_gather, err);

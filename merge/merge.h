@@ -28,6 +28,7 @@ struct lag_merge_opts {
 	bool force;              /* overwrite output */
 	const char *align;       /* aligner's name; NULL = "collective" */
 	const char *rename_path; /* file of "regex => name" lines, or NULL */
+	bool keep_empty;         /* write a trace without ranks rather than fail */
 	bool cpu_ops;            /* keep framework operators of imported traces */
 	/* Called now and then when not NULL; false cancels the merge (nothing is left behind). */
 	bool (*progress)(void *state, const struct lag_merge_progress *progress);

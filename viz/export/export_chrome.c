@@ -251,7 +251,9 @@ static void write_head(struct lag_chrome *c)
 							 : (int64_t)c->trace->n_ranks);
 	j->comma = false;
 	lag_buf_puts(&c->buf, "\n},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
+	j->exact = false; /* a number, as its readers expect */
 	lag_json_int(j, c->trace->origin_ns);
+	j->exact = true;
 	j->comma = false;
 	lag_buf_puts(&c->buf, ",\n\"traceName\": ");
 	lag_json_text(j, c->trace->path);
