@@ -23,11 +23,11 @@ struct state {
 	double *variance; /* by host: of its line against the reference, worst over the run */
 };
 
-/* 95 % of a Student distribution with nu degrees of freedom: the scatter itself is an estimate. With
+/* 98 % of a Student distribution with nu degrees of freedom (the scatter itself is an estimate). With
  * what is seen of each device added on top, 99 % of all times are covered. */
-static double t95(double nu)
+static double t98(double nu)
 {
-	return 1.96 + 2.37 / nu + 2.82 / (nu * nu) + 2.6 / (nu * nu * nu);
+	return 2.326 + 3.73 / nu + 5.71 / (nu * nu) + 6.9 / (nu * nu * nu);
 }
 
 /* Constant errors of ends: what messages say of the same pairs, or how last arrivers move them. */
@@ -170,7 +170,7 @@ static enum lag_status trust(struct state *st, struct lag_clock_samples *samples
 	st->t->device_ns = samples->device_ns;
 	st->t->arriver_ns = samples->arriver_ns;
 	st->t->skew_ns = skew(st->s, samples->arriver_ns);
-	st->factor = t95(samples->freedom);
+	st->factor = t98(samples->freedom);
 	for (uint32_t d = 0; d < in->n_devices; d++)
 		st->n_ref += in->device_host[d] == st->s->reference;
 	st->n_ref = fmax(st->n_ref, 1);
