@@ -122,8 +122,6 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 		return LAG_ROLE_UNSURE;
 	if (t->n_collectives == 0)
 		return s.same_pipeline ? LAG_ROLE_PIPELINE : LAG_ROLE_CONTEXT;
-	if (t->n_all_to_all * 2 > t->n_collectives)
-		return LAG_ROLE_EXPERT;
 	for (size_t k = 0; k < trace->n_comms; k++)
 		others = others || (k != c && traffic[k].n_collectives > 0);
 	/* The only communicator of a job is its data-parallel group, even though it is the world. */
@@ -131,6 +129,8 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 		return LAG_ROLE_WORLD;
 	if (whole)
 		return LAG_ROLE_DATA;
+	if (t->n_all_to_all * 2 > t->n_collectives)
+		return LAG_ROLE_EXPERT;
 	if (roles->n_stages > 1 && s.known && comm->n_ranks == 2 && s.same_pipeline && s.ends_only)
 		return LAG_ROLE_EMBEDDING;
 	if (s.same_stage)
