@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kineto traces through the program: two ranks written here, relative to bases that differ, then every
+real trace at hand: it merges or is refused in one line, and what other tools found is found."""
+import csv
+import glob
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+LAGGARD = os.environ["LAGGARD"]
+DATA = os.path.join(os.environ.get("LAGGARD_TEST_DATA", ""), "kineto")
+T0 = 1_716_000_000_000_000_000
+
+# µs: events, span, busy, idle, compute, comm, mem, comm and compute, exposed comm.
+DLRM = [[261, 13009, 6590, 6419, 1034, 5798, 19, 261, 5537],
+        [326, 18749, 12321, 6428, 1246, 11336, 19, 280, 11056],
+        [262, 11350, 4304, 7046, 1068, 3492, 19, 275, 3217],
+        [337, 18853, 10708, 8145, 1240, 9774, 28, 324, 9440]]
+COLUMNS = ["n_gpu_events", "span_ns", "busy_ns", "idle_ns", "compute_ns", "comm_ns", "mem_ns", "overlap_ns",
+           "exposed_comm_ns"]
+
+
+def run(*args, code=0):
+    done = subprocess.run([LAGGARD, *map(str, args)], capture_output=True, text=True)
+    assert done.returncode in (code if isinstance(code, tuple) else (code,)), (args, done)
+    return done
+
+
+def report(analysis, db, code=0):
+    return json.loads(run("report", analysis, db, "--format", "json", code=code).stdout)
+
+
+def made_rank(path, rank, late_us):
+    """Ten all-reduces of one group after compute; everything of rank 1 starts late_us later."""
+    base = T0 + rank * 1_000_000  # bases of one job differ
+    events = []
+
+    def at(us):
+        return round(us - (base - T0) / 1000, 3)
+
+    for i in range(10):
+        begin = 1000 * i + 100
+        end = begin + 400 + late_us * rank
+        corr = 10 * i + 1
+        for c, start, stop, name, args in (
+                (corr, begin, end, "gemm", {}),
+                (corr + 1, end, begin + 700, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)", {
+                    "Collective name": "allreduce", "In msg nelems": 4096, "Out msg nelems": 4096,
+                    "Group size": 2, "dtype": "BFloat16", "Process Group Name": "0",
+                    "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"})):
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9 + rank,
+                           "tid": 9 + rank, "ts": at(begin - 60 + c % 10), "dur": 0.5,
+                           "args": {"correlation": c}})
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": rank, "tid": 7 + c % 10,
+                           "ts": at(start), "dur": stop - start,
+                           "args": {"device": rank, "context": 1, "stream": 7 + c % 10, "correlation": c,
+                                    **args}})
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 9 + rank,
+                       "tid": 9 + rank, "ts": at(1000 * i), "dur": 1000})
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"schemaVersion": 1, "host_name": "node0",
+                   "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2},
+                   "traceEvents": events[::-1], "baseTimeNanoseconds": base}, file)
+
+
+def check_made(folder):
+    paths = [os.path.join(folder, f"trace_{c}.json") for c in "ab"]
+    for rank, path in enumerate(paths):
+        made_rank(path, rank, 100)
+    db = os.path.join(folder, "made.db")
+    run("merge", *paths, "-o", db)
+    breakdown = {row["rank"]: row for row in report("breakdown", db)["rows"]}
+    for rank in (0, 1):
+        assert breakdown[rank]["compute_ns"] == 10 * (400 + 100 * rank) * 1000, breakdown
+        assert breakdown[rank]["comm_ns"] == 10 * (300 - 100 * rank) * 1000, breakdown
+    (row,) = report("collectives", db)["rows"]
+    assert (row["function"], row["count"], row["complete"]) == ("all_reduce", 10, 10), row
+    assert row["bytes"] == 8192 and row["mismatched"] == 0, row
+    # Rank 0 waits 100 us in each, rank 1 never.
+    assert row["wait_ns"] == 10 * 100 * 1000, row
+    assert report("steps", db, code=(0, 1))["rows"][0]["step"] == 0
+
+
+def check_dlrm(folder):
+    files = sorted(glob.glob(os.path.join(DATA, "dlrm/*.json")))
+    db = os.path.join(folder, "dlrm.db")
+    run("merge", *files, "-o", db)
+    rows = report("breakdown", db)["rows"]
+    for rank, want in enumerate(DLRM):
+        (row,) = [r for r in rows if r["rank"] == rank]
+        assert row["n_gpu_events"] == want[0], row
+        for column, us in list(zip(COLUMNS, want))[1:]:
+            assert abs(row[column] - us * 1000) <= 1000, (rank, column, row[column], us)
+    late = report("stragglers", db, code=(0, 1, 3))
+    assert late["trust"]["missing_ranks"] == [4, 5, 6, 7]
+    assert any("4 of 8 ranks" in note for note in late["trust"]["notes"]), late["trust"]
+    for row in late["rows"]:
+        assert row["step_cost_ns"] is None and row["waiting_caused_ns"] is None, row
+
+
+def check_timelines(folder):
+    for path in sorted(glob.glob(os.path.join(DATA, "tracelens/*.gpu_timeline.csv"))):
+        trace = path.replace(".gpu_timeline.csv", ".json.gz")
+        want = {row["type"]: float(row["time ms"]) * 1e6 for row in csv.DictReader(open(path))}
+        db = os.path.join(folder, os.path.basename(trace) + ".db")
+        run("merge", trace, "-o", db)
+        (row,) = report("breakdown", db)["rows"]
+        for column, name in (("busy_ns", "busy_time"), ("idle_ns", "idle_time"), ("span_ns", "total_time"),
+                             ("compute_ns", "computation_time"), ("exposed_comm_ns", "exposed_comm_time")):
+            assert abs(row[column] - want[name]) <= 10, (trace, column, row[column], want[name])
+
+
+def check_every_file(folder):
+    files = [f for kind in ("*.json", "*.json.gz", "*.txt")
+             for f in glob.glob(os.path.join(DATA, "*", kind)) if "gpu_timeline" not in f]
+    for n, path in enumerate(sorted(files)):
+        done = run("merge", path, "-o", os.path.join(folder, f"{n}.db"), code=(0, 2))
+        if done.returncode == 2:
+            assert len(done.stderr.splitlines()) == 1 and os.path.basename(path) in done.stderr, done
+        else:
+            report("summary", os.path.join(folder, f"{n}.db"), code=(0, 1, 3))
+
+
+def check_cut(folder):
+    whole = gzip.open(os.path.join(DATA, "hta/nccl_data.json.gz")).read()
+    path, db = os.path.join(folder, "cut_rank0.json"), os.path.join(folder, "cut.db")
+    with open(path, "wb") as file:
+        file.write(whole[: len(whole) // 2])
+    run("merge", path, "-o", db)
+    assert report("breakdown", db)["rows"][0]["n_gpu_events"] > 100
+    assert "cut off at byte" in json.dumps(report("trust", db, code=(0, 1, 3)))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        check_made(folder)
+        if os.path.isdir(DATA):
+            check_dlrm(folder)
+            check_timelines(folder)
+            check_every_file(folder)
+            check_cut(folder)
+        else:
+            print("skipped: no real traces in LAGGARD_TEST_DATA")
+    print("kineto: ok")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
