@@ -102,8 +102,14 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 		if (class == LAG_TIME_BUBBLE && !has_pipeline)
 			continue;
 		(void)snprintf(text, sizeof(text), "%s", lag_time_class_title(class));
-		if (class == LAG_TIME_BUBBLE && findings->withheld[0])
+		/* Without every member's record waiting is a lower bound, what is left of the kernel
+		 * an upper one of the transfer. */
+		if (findings->withheld[0] &&
+		    (class == LAG_TIME_BUBBLE || class == LAG_TIME_EXPOSED_WAIT))
 			(void)snprintf(text, sizeof(text), "%s, at least",
+				       lag_time_class_title(class));
+		else if (findings->withheld[0] && class == LAG_TIME_EXPOSED_TRANSFER)
+			(void)snprintf(text, sizeof(text), "%s, at most",
 				       lag_time_class_title(class));
 		else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
 			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",

@@ -135,7 +135,7 @@ static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_s
 	}
 	if (isfinite(s->ratio) && s->cause != LAG_CAUSE_HOST)
 		(void)snprintf(ratio, sizeof(ratio), ", %.2fx its peers", s->ratio);
-	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s, slow in %u of %u steps", who,
+	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s (%u of %u steps)", who,
 		       s->cause ? lag_cause_name(s->cause) : "slow", ratio,
 		       lag_verdict_name(s->verdict), s->steps_slow, s->steps_seen);
 	return LAG_OK;

@@ -7,8 +7,7 @@
 #include "schema/base/fmt.h"
 #include "viz/render/render.h"
 
-#define BAR_WIDTH  30
-#define TEXT_WIDTH 78 /* texts with a value; longer ones push the value to the right */
+#define BAR_WIDTH 30
 
 static const struct {
 	const char *section, *heading;
@@ -58,41 +57,79 @@ static void bar(const char *item, double share, bool utf8, struct lag_buf *out)
 	}
 }
 
+/* The numbers of a row, or blanks of the same width where it has none. */
 static void value(const struct lag_table *table, size_t row, bool utf8, struct lag_buf *out)
 {
-	const struct lag_cell *share = cell(table, row, "share");
+	const struct lag_cell *ns = cell(table, row, "value_ns"),
+			      *share = cell(table, row, "share");
 	struct lag_buf number = { 0 };
 
-	lag_fmt_ns(&number, cell(table, row, "value_ns")->i);
-	lag_buf_puts(out, "  ");
+	if (!ns->null)
+		lag_fmt_ns(&number, ns->i);
 	lag_render_pad(out, lag_buf_text(&number), 10, true, utf8);
-	if (!share->null) {
-		lag_buf_clear(&number);
+	lag_buf_clear(&number);
+	if (!share->null)
 		lag_fmt_share(&number, share->d);
-		lag_buf_puts(out, "  ");
-		lag_render_pad(out, lag_buf_text(&number), 7, true, utf8);
-		if (!strcmp(text_of(table, row, "section"), "time"))
-			bar(text_of(table, row, "item"), share->d, utf8, out);
-	}
+	lag_buf_puts(out, "  ");
+	lag_render_pad(out, lag_buf_text(&number), 7, true, utf8);
 	lag_buf_release(&number);
 }
 
-static void line(const struct lag_table *table, size_t row, size_t text_width, bool utf8,
+/* How the section that begins at a row is laid out. */
+struct layout {
+	size_t text_width; /* of its texts, where those come first */
+	bool has_shares;
+	bool values_first; /* long texts: numbers stand in a column before them */
+};
+
+static struct layout layout_of(const struct lag_table *table, size_t row)
+{
+	const char *section = text_of(table, row, "section");
+	struct layout layout = { .text_width = 20 };
+
+	for (; row < table->n_rows && !strcmp(text_of(table, row, "section"), section); row++) {
+		size_t w = lag_fmt_width(text_of(table, row, "text"));
+
+		layout.has_shares |= !cell(table, row, "share")->null;
+		if (cell(table, row, "value_ns")->null)
+			continue;
+		if (w > layout.text_width)
+			layout.text_width = w;
+	}
+	layout.values_first = layout.has_shares && strcmp(section, "time") != 0;
+	return layout;
+}
+
+static void line(const struct lag_table *table, size_t row, const struct layout *layout, bool utf8,
 		 struct lag_buf *out)
 {
-	struct lag_buf text = { 0 };
+	const struct lag_cell *share = cell(table, row, "share");
 	bool has_value = !cell(table, row, "value_ns")->null;
-	size_t width;
+	struct lag_buf text = { 0 }, number = { 0 };
 
 	lag_fmt_name(&text, text_of(table, row, "text"));
-	width = lag_fmt_width(lag_buf_text(&text));
 	lag_buf_puts(out, "  ");
-	lag_render_pad(out, lag_buf_text(&text),
-		       has_value && width < text_width ? text_width : width, false, utf8);
-	if (has_value)
+	if (layout->values_first) {
 		value(table, row, utf8, out);
+		lag_buf_puts(out, "  ");
+		lag_buf_puts(out, lag_buf_text(&text));
+	} else if (!has_value) {
+		lag_buf_puts(out, lag_buf_text(&text));
+	} else {
+		lag_render_pad(out, lag_buf_text(&text), layout->text_width, false, utf8);
+		lag_buf_puts(out, "  ");
+		if (layout->has_shares) {
+			value(table, row, utf8, out);
+		} else {
+			lag_fmt_ns(&number, cell(table, row, "value_ns")->i);
+			lag_render_pad(out, lag_buf_text(&number), 10, true, utf8);
+		}
+		if (!share->null && !strcmp(text_of(table, row, "section"), "time"))
+			bar(text_of(table, row, "item"), share->d, utf8, out);
+	}
 	lag_buf_putc(out, '\n');
 	lag_buf_release(&text);
+	lag_buf_release(&number);
 }
 
 static void heading(const char *section, struct lag_buf *out)
@@ -108,29 +145,12 @@ static void heading(const char *section, struct lag_buf *out)
 	lag_buf_putc(out, '\n');
 }
 
-/* Width of the texts with a value in the section that begins at row. */
-static size_t text_width(const struct lag_table *table, size_t row)
-{
-	const char *section = text_of(table, row, "section");
-	size_t widest = 20;
-
-	for (; row < table->n_rows && !strcmp(text_of(table, row, "section"), section); row++) {
-		size_t w = lag_fmt_width(text_of(table, row, "text"));
-
-		if (!cell(table, row, "value_ns")->null && w > widest)
-			widest = w;
-	}
-	return widest;
-}
-
 void lag_render_page(const struct lag_table *table, const struct lag_trace *trace,
 		     const struct lag_render_opts *opts, struct lag_buf *out)
 {
 	const char *section = "";
-	size_t width = 0, limit = TEXT_WIDTH;
+	struct layout layout = { 0 };
 
-	if (opts->width > 40)
-		limit = (size_t)opts->width - 24;
 	if (trace && trace->path) {
 		lag_fmt_name(out, trace->path);
 		lag_buf_putc(out, '\n');
@@ -139,11 +159,9 @@ void lag_render_page(const struct lag_table *table, const struct lag_trace *trac
 		if (strcmp(text_of(table, r, "section"), section) != 0) {
 			section = text_of(table, r, "section");
 			heading(section, out);
-			width = text_width(table, r);
-			if (width > limit)
-				width = limit;
+			layout = layout_of(table, r);
 		}
-		line(table, r, width, opts->utf8, out);
+		line(table, r, &layout, opts->utf8, out);
 	}
 	if (table->n_notes)
 		lag_buf_putc(out, '\n');
