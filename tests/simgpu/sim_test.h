@@ -20,14 +20,25 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* In the child: fails the test. */
-#define NEED(x)                                                                           \
-	do {                                                                              \
-		if (!(x)) {                                                               \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #x); \
-			_exit(1);                                                         \
-		}                                                                         \
-	} while (0)
+/* In the child: fails the test unless true. */
+#define NEED(x) need((x), __FILE__, __LINE__, #x)
+
+static inline void need(bool holds, const char *file, int line, const char *text)
+{
+	if (!holds) {
+		fprintf(stderr, "%s:%d: not true: %s\n", file, line, text);
+		_exit(1);
+	}
+}
+
+/* A number from the environment; the test fails where it is missing. */
+static inline long env_number(const char *name)
+{
+	const char *v = getenv(name);
+
+	need(v != NULL, name, 0, "variable is set");
+	return v ? strtol(v, NULL, 10) : 0;
+}
 
 /* Runs body in a child with NAME=VALUE settings (NULL-terminated); its wait status. */
 static inline int in_child(void (*body)(void), const char *const *env)

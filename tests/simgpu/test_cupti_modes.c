@@ -222,10 +222,10 @@ static void body_injection(void)
 {
 	NEED(!getenv("SIM_TEST_INJECTED"));
 	NEED(cuInit(0) == CUDA_SUCCESS);
-	NEED(getenv("SIM_TEST_INJECTED") && strcmp(getenv("SIM_TEST_INJECTED"), "1") == 0);
+	NEED(env_number("SIM_TEST_INJECTED") == 1);
 	NEED(cuInit(0) == CUDA_SUCCESS);
 	NEED(cudaDeviceSynchronize() == cudaSuccess);
-	NEED(strcmp(getenv("SIM_TEST_INJECTED"), "1") == 0);
+	NEED(env_number("SIM_TEST_INJECTED") == 1);
 }
 
 /* The first cuInit loads CUDA_INJECTION64_PATH and calls InitializeInjection, once. */

@@ -147,7 +147,8 @@ static void movements(ncclComm_t c)
 	}
 	OK(ncclReduceScatter(a, b, n, ncclFloat32, ncclSum, c, stream));
 	settle();
-	NEED(b[1] == (float)(1000 * world * (world - 1) / 2 + world * (rank * (int)n + 1)));
+	int want = 1000 * world * (world - 1) / 2 + world * (rank * (int)n + 1);
+	NEED(b[1] == (float)want);
 	OK(ncclBroadcast(a, b, n, ncclFloat32, 1, c, stream));
 	settle();
 	NEED(b[4] == 1004);
@@ -188,7 +189,8 @@ static void children(ncclComm_t c)
 		OK(ncclCommShrink(c, &out, 1, &less, NULL, NCCL_SHRINK_DEFAULT));
 		OK(ncclAllReduce(a, b, 8, ncclFloat32, ncclSum, less, stream));
 		settle();
-		NEED(b[0] == (float)(world * (world - 1) / 2));
+		int others = world * (world - 1) / 2;
+		NEED(b[0] == (float)others);
 		OK(ncclCommDestroy(less));
 	}
 	OK(ncclCommFinalize(half));
@@ -216,7 +218,7 @@ static void case_sums(void)
 static void case_eager(void)
 {
 	ncclComm_t c = comm_new("id");
-	size_t bytes = (size_t)atol(getenv("SIM_TEST_BYTES"));
+	size_t bytes = (size_t)env_number("SIM_TEST_BYTES");
 	char *p;
 
 	NEED(cudaMalloc((void **)&p, bytes) == cudaSuccess);
@@ -409,9 +411,9 @@ int main(int argc, char **argv)
 		      { "async", case_async },    { "report", case_report },
 		      { "contend", case_contend } };
 
-	rank = atoi(getenv("RANK"));
-	world = atoi(getenv("WORLD_SIZE"));
-	NEED(argc == 2 && cudaSetDevice(atoi(getenv("LOCAL_RANK"))) == cudaSuccess);
+	rank = (int)env_number("RANK");
+	world = (int)env_number("WORLD_SIZE");
+	NEED(argc == 2 && cudaSetDevice((int)env_number("LOCAL_RANK")) == cudaSuccess);
 	stream = test_stream();
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		if (strcmp(cases[i].name, argv[1]) == 0) {

@@ -5,8 +5,7 @@
 
 static void *address(CUdeviceptr p)
 {
-	return (void *)(uintptr_t)
-		p; /* NOLINT(performance-no-int-to-ptr): CUdeviceptr is a number */
+	return (void *)(uintptr_t)p;
 }
 
 static CUresult copy(struct sim_api *a, struct sim_copy c, CUstream stream)

@@ -65,6 +65,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	return (int)syscall(SYS_clock_gettime, id, t);
 }
 
+/* NOLINTNEXTLINE(readability-identifier-naming): libc's name */
 int __clock_gettime(clockid_t id, struct timespec *t)
 {
 	return clock_gettime(id, t);

@@ -11,6 +11,6 @@ int simhost_present(void);
 void *simhost_real(const char *name);
 
 /* Also exported by glibc, without a prototype in its headers. */
-int __clock_gettime(clockid_t id, struct timespec *t);
+int __clock_gettime(clockid_t id, struct timespec *t); /* NOLINT: libc's name */
 
 #endif

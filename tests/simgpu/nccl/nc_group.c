@@ -49,7 +49,7 @@ ncclResult_t nc_enqueue(const struct nc_op *op)
 
 ncclResult_t nc_group_join_later(struct ncclComm *c)
 {
-	group.joins = realloc(group.joins, (group.n_joins + 1) * sizeof(*group.joins));
+	group.joins = realloc(group.joins, (group.n_joins + 1) * sizeof(ncclComm_t));
 	if (!group.joins) {
 		abort();
 	}
