@@ -46,9 +46,10 @@ struct lag_chrome {
 	struct lag_vec tracks; /* struct lag_chrome_track */
 	struct lag_map track_ids;
 	bool planning;
-	bool *exported;               /* by rank index */
-	uint32_t *launch_tid;         /* by launch: where its kernel stands, 0 nowhere */
-	uint32_t *api_tid;            /* the same for the host calls of the rank at hand */
+	bool *exported;       /* by rank index */
+	int32_t *lane_comm;   /* by lane of the model: communicator of its first such kernel, -1 */
+	uint32_t *launch_tid; /* by launch: where its kernel stands, 0 nowhere */
+	uint32_t *api_tid;    /* the same for the host calls of the rank at hand */
 	struct lag_intervals windows; /* of the rank at hand: its chosen steps */
 	uint64_t n_events, n_bytes;
 	int64_t next_flow;
@@ -119,7 +120,9 @@ void lag_chrome_flows_between_ranks(struct lag_chrome *c); /* chrome_flow.c */
 /* chrome_gpu.c: is this GPU event exported? */
 bool lag_chrome_has_gpu(const struct lag_chrome *c, size_t i);
 
-/* chrome_nccl.c: the arguments of a communication kernel, with Kineto's names. */
+/* chrome_nccl.c: a communicator's name, else its identity as hexadecimal digits. */
+void lag_chrome_comm_name(const struct lag_chrome *c, uint32_t comm, char *out, size_t room);
+/* The arguments of a communication kernel, with Kineto's names. */
 void lag_chrome_nccl_args(struct lag_chrome *c, int32_t launch);
 
 #endif

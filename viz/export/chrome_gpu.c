@@ -106,10 +106,13 @@ static void write_gpu(struct lag_chrome *c, size_t i)
 	uint32_t tid = lag_chrome_place(c, e->r, LAG_CT_STREAM, e->lane, e->start_ns, end);
 	uint32_t from = lag_chrome_wants(c, LAG_EXPORT_FLOWS) ? launch_lane(c, e) : 0;
 	size_t more = 130 + strlen(lag_trace_text(c->trace, e->full)) +
-		      (e->launch >= 0 ? 320u : 0) + (e->kind == LAG_GPU_KERNEL ? 80u : 30u);
+		      (e->launch >= 0 ? 350u : 0) + (e->kind == LAG_GPU_KERNEL ? 80u : 30u);
 
-	if (e->launch >= 0)
+	if (e->launch >= 0) {
 		c->launch_tid[e->launch] = tid;
+		if (c->lane_comm[e->lane] < 0)
+			c->lane_comm[e->lane] = (int32_t)c->trace->launches[e->launch].comm;
+	}
 	if (lag_chrome_begin(c, cats[e->kind <= LAG_GPU_SET ? e->kind : 0],
 			     lag_trace_text(c->trace, e->name), e->r, tid, e->start_ns, end,
 			     more)) {

@@ -124,14 +124,15 @@ static int by_start(const void *a, const void *b)
 static void write_call(struct lag_chrome *c, const struct call *call)
 {
 	const struct lag_op *op = &c->trace->ops[call->op];
-	const struct lag_comm *comm = &c->trace->comms[op->comm];
+	char comm[128];
 	uint32_t tid =
 		lag_chrome_place(c, op->r, LAG_CT_NCCL_CALLS, 0, call->start_ns, call->end_ns);
 
 	if (!lag_chrome_begin(c, "nccl_call", call_name(op->func), op->r, tid, call->start_ns,
 			      call->end_ns, 110))
 		return;
-	lag_chrome_arg_text(c, "communicator", comm->name);
+	lag_chrome_comm_name(c, op->comm, comm, sizeof(comm));
+	lag_chrome_arg_text(c, "communicator", comm);
 	lag_chrome_arg_int(c, "Seq", op->seq);
 	lag_chrome_arg_int(c, "count", op->count);
 	lag_chrome_arg_int(c, "bytes", op->bytes);

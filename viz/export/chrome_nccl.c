@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A communication kernel's arguments, named as Kineto names them so that its readers find them, then
  * what only a merged trace can tell: who was waited for, and how long. */
+#include <stdio.h>
+
 #include "viz/export/chrome.h"
 
 #define RANKS_LISTED 32
@@ -103,6 +105,31 @@ static void peer_arg(struct lag_chrome *c, const struct lag_op *op, const struct
 	lag_chrome_arg_int(c, op->func == LAG_FUNC_RECV ? "Src Rank" : "Dst Rank", rank);
 }
 
+void lag_chrome_comm_name(const struct lag_chrome *c, uint32_t comm, char *out, size_t room)
+{
+	const struct lag_comm *row = &c->trace->comms[comm];
+
+	if (row->name[0] || row->hash == LAG_NONE)
+		(void)snprintf(out, room, "%s", row->name);
+	else
+		(void)snprintf(out, room, "%016llx", (unsigned long long)row->hash);
+}
+
+static void group_args(struct lag_chrome *c, uint32_t comm)
+{
+	const struct lag_comm *row = &c->trace->comms[comm];
+	enum lag_comm_role role = c->roles->comm_role[comm];
+	char name[128];
+
+	lag_chrome_comm_name(c, comm, name, sizeof(name));
+	lag_chrome_arg_text(c, "Process Group Name", name);
+	if (row->description[0])
+		lag_chrome_arg_text(c, "Process Group Description", row->description);
+	if (role != LAG_ROLE_UNSURE)
+		lag_chrome_arg_text(c, "role", lag_comm_role_name(role));
+	ranks_arg(c, row);
+}
+
 static void wait_args(struct lag_chrome *c, int32_t launch)
 {
 	const struct lag_wait *w = &c->waits->launch[launch];
@@ -132,10 +159,7 @@ void lag_chrome_nccl_args(struct lag_chrome *c, int32_t launch)
 	if (dtype)
 		lag_chrome_arg_text(c, "dtype", dtype);
 	peer_arg(c, op, comm);
-	lag_chrome_arg_text(c, "Process Group Name", comm->name);
-	if (comm->description[0])
-		lag_chrome_arg_text(c, "Process Group Description", comm->description);
-	ranks_arg(c, comm);
+	group_args(c, l->comm);
 	lag_chrome_arg_int(c, "Seq", op->seq);
 	if (l->n_ops > 1)
 		lag_chrome_arg_int(c, "operations in this kernel", l->n_ops);

@@ -160,6 +160,23 @@ void lag_chrome_release_tracks(struct lag_chrome *c)
 	lag_map_release(&c->track_ids);
 }
 
+/* What a stream that communicates does, where the communicator's role is known. */
+static const char *stream_use(const struct lag_chrome *c, int64_t lane)
+{
+	static const char *const uses[LAG_ROLE_LIMIT] = {
+		[LAG_ROLE_WORLD] = " NCCL world",         [LAG_ROLE_PIPELINE] = " NCCL pipeline",
+		[LAG_ROLE_DATA] = " NCCL data",           [LAG_ROLE_TENSOR] = " NCCL tensor",
+		[LAG_ROLE_EXPERT] = " NCCL expert",       [LAG_ROLE_CONTEXT] = " NCCL context",
+		[LAG_ROLE_EMBEDDING] = " NCCL embedding",
+	};
+	int32_t comm = c->lane_comm[lane];
+	enum lag_comm_role role = comm < 0 ? LAG_ROLE_UNSURE : c->roles->comm_role[comm];
+
+	if (comm < 0)
+		return "";
+	return role < LAG_ROLE_LIMIT && uses[role] ? uses[role] : " NCCL";
+}
+
 static void track_name(const struct lag_chrome *c, const struct lag_chrome_track *t, uint32_t lane,
 		       char *out, size_t room)
 {
@@ -177,8 +194,8 @@ static void track_name(const struct lag_chrome *c, const struct lag_chrome_track
 		(void)snprintf(more, sizeof(more), " (overlap %u)", lane);
 	if (t->kind == LAG_CT_STREAM) {
 		s = &c->trace->lanes[t->key];
-		(void)snprintf(out, room, "GPU %lld stream %lld%s", (long long)s->device,
-			       (long long)s->stream, more);
+		(void)snprintf(out, room, "GPU %lld stream %lld%s%s", (long long)s->device,
+			       (long long)s->stream, stream_use(c, t->key), more);
 	} else if (t->kind < LAG_CT_STREAM || t->kind == LAG_CT_NCCL_CALLS) {
 		(void)snprintf(out, room, "%s%s", titles[t->kind], more);
 	} else {

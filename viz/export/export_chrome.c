@@ -298,8 +298,11 @@ static enum lag_status prepare(struct lag_chrome *c)
 		return lag_failed(c->err->status) ? c->err->status : LAG_ERR_SYSTEM;
 	c->exported = lag_calloc(c->trace->n_ranks, sizeof(*c->exported));
 	c->launch_tid = lag_calloc(c->trace->n_launches, sizeof(*c->launch_tid));
-	if (!c->exported || !c->launch_tid)
+	c->lane_comm = lag_calloc(c->trace->n_lanes, sizeof(*c->lane_comm));
+	if (!c->exported || !c->launch_tid || !c->lane_comm)
 		return lag_err_set(c->err, LAG_ERR_SYSTEM, "no memory");
+	for (size_t i = 0; i < c->trace->n_lanes; i++)
+		c->lane_comm[i] = -1;
 	return LAG_OK;
 }
 
@@ -359,6 +362,7 @@ static enum lag_status write_chrome(struct lag_context *ctx, const struct lag_ex
 	free(c.api_tid);
 	free(c.exported);
 	free(c.launch_tid);
+	free(c.lane_comm);
 	return c.status;
 }
 
