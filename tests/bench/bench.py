@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks: each line is laggard's figure beside a reference measured in the same run, and their ratio.
+Absolute times only describe this machine; the ratios are what can be compared."""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
+LAGGARD = os.environ["LAGGARD"]
+STEPS = sys.argv[1] if len(sys.argv) > 1 else "60"
+
+
+def timed(*command):
+    start = time.monotonic()
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 3):
+        sys.exit(f"{command}: {done.stderr}")
+    return time.monotonic() - start, done
+
+
+def line(what, ours, reference, unit, of, higher_is_better):
+    ratio = ours / reference if higher_is_better else reference / ours
+    print(f"{what:<34} {ours:>10.3g} {reference:>10.3g} {unit:<14} {ratio:>7.2f}x  {of}", flush=True)
+
+
+def append(work):
+    _, done = timed(BUILD / "tests/bench/bench_append", work)
+    for row in done.stdout.splitlines():
+        name, ours, reference, unit, _, of = row.split("\t")
+        line(name, float(ours), float(reference), unit, of, False)
+
+
+def insert_seconds(work, n):
+    """SQLite's own prepared inserts of as many 20-column rows, and an index, as a floor to compare with."""
+    db = sqlite3.connect(work / "reference.db")
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("PRAGMA journal_mode = OFF")
+    columns = ", ".join(f"c{i} INTEGER" for i in range(19))
+    db.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {columns})")
+    row = list(range(1700000000000000000, 1700000000000000019))
+    start = time.monotonic()
+    db.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 20)})", ((i, i % 8, *row[1:]) for i in range(n)))
+    db.execute("CREATE INDEX i ON t (c0, c1)")
+    db.commit()
+    seconds = time.monotonic() - start
+    db.close()
+    return seconds
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
+        work = pathlib.Path(folder)
+        print(f"{'what':<34} {'laggard':>10} {'reference':>10} {'unit':<14} {'ratio':>8}  reference is")
+        append(work)
+        timed(BUILD / "mktrace", "--out", work / "run", "--pp", "4", "--dp", "2", "--microbatches", "8",
+              "--layers", "8", "--steps", STEPS)
+        seconds, _ = timed(LAGGARD, "merge", "-q", "-o", work / "run.db", work / "run")
+        db = sqlite3.connect(work / "run.db")
+        n = sum(db.execute(f"SELECT count(*) FROM {t}").fetchone()[0]
+                for t in ("gpu_event", "api_call", "gpu_sync", "nvtx_range", "nccl_op"))
+        db.close()
+        line("merge, end to end", n / seconds, n / insert_seconds(work, n), "events/s", "SQLite inserts + index only", True)
+        for analysis in ("summary", "breakdown", "stragglers", "bubbles"):
+            took, _ = timed(LAGGARD, "report", analysis, work / "run.db", "--format", "json")
+            print(f"{'report ' + analysis:<34} {took:>10.3g} {'':>10} s for {n} events")
+        took, _ = timed(LAGGARD, "tui", "--print", "timeline", "--width", "200", "--height", "60", work / "run.db")
+        print(f"{'tui: load and first timeline':<34} {took:>10.3g} {'':>10} s for {n} events")
+        seconds, _ = timed(LAGGARD, "export", "-t", "chrome", work / "run.db", "-o", work / "trace.json")
+        size = (work / "trace.json").stat().st_size / 1e6
+        start = time.monotonic()
+        with open(work / "trace.json", encoding="utf-8") as f:
+            trace = json.load(f)
+        load = time.monotonic() - start
+        start = time.monotonic()
+        json.dumps(trace)
+        line("export as Chrome trace", size / seconds, size / (time.monotonic() - start), "MB/s", "Python json.dumps", True)
+        del trace
+        seconds, _ = timed(LAGGARD, "merge", "-q", "-o", work / "again.db", work / "trace.json")
+        line("import of that JSON, whole merge", size / seconds, size / load, "MB/s", "Python json.load only", True)
+    print("1 passed, 0 failed")
+
+
+main()
