@@ -294,7 +294,7 @@ static void compare_steps(struct work *w)
  * of a median of n is about 1.57 / (n + 0.57) of one's. */
 static double slow_ratio(uint32_t n)
 {
-	return 1 + LAG_SLOW_SIGMAS * LAG_GPU_SPREAD * sqrt(1 + 1.57 / ((double)n + 0.57));
+	return 1 + LAG_SLOW_MARGIN * sqrt(1 + 1.57 / ((double)n + 0.57));
 }
 
 static bool is_slow(const struct lag_peer *peer)

@@ -8,10 +8,10 @@
 #include "viz/model/steps.h"
 #include "viz/model/trace.h"
 
-/* Sound GPUs of one kind differ by about this much (sigma). One is called slow from 3.2 sigma of what
- * its ratio to the others' median has by chance: 1.053 against seven others, 1.068 against one. */
-#define LAG_GPU_SPREAD   0.015
-#define LAG_SLOW_SIGMAS  3.2
+/* Sound GPUs of one kind differ by about 1.5 % (sigma). One is called slow when it exceeds the others'
+ * median by three times that, times what the median itself varies: 1.050 against seven others, 1.064
+ * against one. */
+#define LAG_SLOW_MARGIN  0.0455
 #define LAG_SLOW_V_STAGE 1.02 /* and at least this much against its own stage */
 #define LAG_SLOW_WORK    1.05 /* more work than the peers: the data differ */
 #define LAG_SLOW_STEP    1.15 /* a single step far off the rank's own usual */
