@@ -316,6 +316,7 @@ int mkt_options_read(struct mkt_options *opt, int argc, char **argv)
 		longs[i] = (struct option){ defs[i].name, defs[i].arg != NULL, NULL, i + 1 };
 	longs[N_DEFS] = (struct option){ "help", 0, NULL, N_DEFS + 1 };
 	set_defaults(opt);
+	optind = 0; /* read from the start: tests call this many times */
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == N_DEFS + 1) {

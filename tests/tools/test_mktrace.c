@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,6 @@ static struct mkt_options options(int argc, const char *const *argv)
 	assert_true(argc < 64);
 	for (int i = 0; i < argc; i++)
 		args[i] = strdup(argv[i]);
-	optind = 1;
 	assert_int_equal(mkt_options_read(&opt, argc, args), -1);
 	for (int i = 0; i < argc; i++)
 		free(args[i]);
