@@ -213,6 +213,8 @@ void lag_receipt_text(struct lag_buf *out, const struct lag_receipt_before *befo
 	}
 	if (all.n_killed)
 		count(out, "; ", (uint64_t)all.n_killed, "ended without exit handlers");
+	if (r[LAG_REC_gap])
+		count(out, "; ", r[LAG_REC_gap], "gaps: see laggard report trust");
 	if (all.n_capped)
 		count(out, "; ", (uint64_t)all.n_capped,
 		      "reached --max-size and stopped recording");

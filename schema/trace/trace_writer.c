@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -124,33 +126,40 @@ void lag_trace_file_prepare(struct lag_trace_file *file)
 	errno = saved;
 }
 
-enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *path, unsigned mode,
-				      const struct lag_trace_header *head, struct lag_err *err)
+/* A file without a name, which gets one when its header is there: nobody ever sees half of one. -1
+ * where the file system cannot do that. */
+static int open_nameless(const char *path, mode_t mode)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 1;
+	char dir[PATH_MAX];
+
+	if (n >= sizeof(dir))
+		return -1;
+	memcpy(dir, slash ? path : ".", n);
+	dir[n] = '\0';
+	return open(n ? dir : "/", O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+}
+
+static int give_name(int fd, const char *path)
+{
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? errno : 0;
+}
+
+static int write_head(struct lag_trace_file *file, const struct lag_trace_header *head)
 {
 	struct lag_trace_header *out;
 	struct stat st;
-	int fd, high, rc;
+	int rc = fstat(file->fd, &st) ? errno : take_space(file->fd, 0, LAG_CHUNKS_AT);
 
-	*file = (struct lag_trace_file){ .fd = -1 };
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)mode);
-	if (fd < 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", path);
-	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (high >= 0) {
-		close(fd);
-		fd = high;
-	}
-	rc = fstat(fd, &st) ? errno : take_space(fd, 0, LAG_CHUNKS_AT);
-	errno = rc;
-	file->head = rc ? NULL : map_shared(fd, 0, LAG_CHUNKS_AT);
-	if (!file->head) {
-		rc = errno;
-		close(fd);
-		unlink(path);
-		errno = rc;
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot write", path);
-	}
-	file->fd = fd;
+	if (rc)
+		return rc;
+	file->head = map_shared(file->fd, 0, LAG_CHUNKS_AT);
+	if (!file->head)
+		return errno;
 	file->dev = (uint64_t)st.st_dev;
 	file->ino = (uint64_t)st.st_ino;
 	file->counters = (struct lag_trace_counters *)((uint8_t *)file->head + LAG_PAGE_BYTES);
@@ -163,6 +172,36 @@ enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *p
 	out->crc = 0;
 	out->magic = LAG_TRACE_MAGIC;
 	out->crc = lag_crc32c(0, out, sizeof(*out));
+	return 0;
+}
+
+enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *path, unsigned mode,
+				      const struct lag_trace_header *head, struct lag_err *err)
+{
+	int fd = open_nameless(path, (mode_t)mode), high, rc;
+	bool named = fd < 0;
+
+	*file = (struct lag_trace_file){ .fd = -1 };
+	if (named)
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)mode);
+	if (fd < 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", path);
+	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (high >= 0) {
+		close(fd);
+		fd = high;
+	}
+	file->fd = fd;
+	rc = write_head(file, head);
+	if (!rc && !named)
+		rc = give_name(fd, path);
+	if (rc) {
+		if (named)
+			unlink(path);
+		lag_trace_file_close(file);
+		errno = rc;
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", path);
+	}
 	return LAG_OK;
 }
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to NCCL that interposition does not see (dlsym on a private handle, ctypes) are seen through
+NCCL's own annotations; and the answers of NVIDIA's real libraries pass through us unchanged."""
+import os
+import sys
+
+import lib_record as r
+
+CTYPES = """
+import ctypes, os
+nccl = ctypes.CDLL('libnccl.so.2')
+cuda = ctypes.CDLL('libcudart.so.13')
+class Id(ctypes.Structure): _fields_ = [('b', ctypes.c_char * 128)]
+uid, comm, stream = Id(), ctypes.c_void_p(), ctypes.c_void_p()
+buf = ctypes.c_void_p()
+def ok(rc): assert rc == 0, rc
+ok(cuda.cudaSetDevice(0)); ok(cuda.cudaMalloc(ctypes.byref(buf), ctypes.c_size_t(4096)))
+ok(cuda.cudaStreamCreate(ctypes.byref(stream)))
+ok(nccl.ncclGetUniqueId(ctypes.byref(uid)))
+ok(nccl.ncclCommInitRank(ctypes.byref(comm), 1, uid, 0))
+for i in range(3):
+    ok(nccl.ncclAllReduce(buf, buf, ctypes.c_size_t(256), 7, 0, comm, stream))
+ok(nccl.ncclGroupStart())
+for i in range(2):
+    ok(nccl.ncclBroadcast(buf, buf, ctypes.c_size_t(64), 7, 0, comm, stream))
+ok(nccl.ncclGroupEnd())
+ok(cuda.cudaStreamSynchronize(stream))
+print('done')
+"""
+CALL, NVTX = 1, 2
+
+
+def simulated(tmp):
+    r.need_simgpu()
+    done = r.record(tmp("ctypes"), [sys.executable, "-c", CTYPES])
+    r.equal((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""), "ctypes")
+    t = r.one(tmp("ctypes"))
+    ops = t.of("op")
+    r.equal([(o["func"], o["seq"], o["sources"]) for o in ops], [(1, 0, NVTX), (1, 1, NVTX), (1, 2, NVTX),
+                                                                (4, 3, NVTX), (4, 4, NVTX)], "operations of ctypes")
+    r.equal([o["count"] for o in ops], [1024, 1024, 1024, 256, 256], "bytes")
+    r.equal({e["op_id"] for e in t.of("op_end")}, {o["op_id"] for o in ops}, "they all end")
+    comms = t.of("comm")
+    r.check(comms and comms[0]["hash"] and comms[-1]["nccl_hash"], "the communicator is known by NCCL's hash")
+    r.equal(len(t.of("group")), 1, "the group")
+    r.check(all(o["group_id"] == t.of("group")[0]["group_id"] for o in ops[3:]), "operations of the group")
+
+
+def real(tmp):
+    folder = r.need_real("libnccl.so.2")
+    env = r.environment({"LD_LIBRARY_PATH": folder}, simulated=False)
+    for args in ([], ["dlsym"]):
+        argv = [r.app("ncclerrors"), *args]
+        plain = r.run(argv, env)
+        out = tmp("real" + "".join(args))
+        traced = r.record(out, argv, env=env)
+        r.check(plain.returncode == 0 and b"ncclAllReduce" in plain.stdout or args, "the program ran")
+        r.equal((traced.returncode, traced.stdout), (plain.returncode, plain.stdout), f"answers of the real NCCL {args}")
+    t = r.one(tmp("real"))
+    r.check(any(m["key"] == "nccl" for m in t.of("meta")), "NCCL's version")
+    r.equal((len(t.of("comm")), t.clean_exit), (0, 1), "no communicator came to be")
+    # Real CUPTI and real runtime without a driver: the program's own error, unchanged.
+    if os.path.exists(os.path.join(folder, "libcudart.so.13")):
+        argv = [r.app("fastexit"), "3"]
+        plain, traced = r.run(argv, env), r.record(tmp("nodriver"), argv, env=env)
+        r.equal((traced.returncode, traced.stdout, traced.stderr), (plain.returncode, plain.stdout, plain.stderr),
+                "a GPU program without a GPU")
+
+
+def main():
+    with r.Folder() as tmp:
+        simulated(tmp)
+        real(tmp)
+
+
+main()
