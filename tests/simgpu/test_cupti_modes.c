@@ -81,6 +81,8 @@ static void CUPTIAPI on_call(void *user, CUpti_CallbackDomain domain, CUpti_Call
 	    cbid == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000) {
 		NEED(strcmp(d->functionName, "cudaLaunchKernel_v7000") == 0);
 		NEED(strcmp(d->symbolName, "alpha") == 0 && d->correlationId > 0);
+		const cudaLaunchKernel_v7000_params *given = d->functionParams;
+		NEED(given->gridDim.x == 1 && given->stream == NULL && given->args);
 		if (d->callbackSite == CUPTI_API_ENTER) {
 			*d->correlationData = 4711;
 		} else {

@@ -48,6 +48,7 @@ static void body_kernel(void)
 
 	sink_start(all_kinds, N_KINDS);
 	NEED(cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) == CUPTI_SUCCESS);
+	NEED(cuptiActivityEnableLatencyTimestamps(1) == CUPTI_SUCCESS);
 	cudaStream_t s = test_stream();
 	cudaKernel_t k = test_kernel("beta");
 	NEED(cuptiGetTimestamp(&before) == CUPTI_SUCCESS);
@@ -61,7 +62,8 @@ static void body_kernel(void)
 				      CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000);
 	NEED(r && a && r->correlationId == a->correlationId);
 	NEED(strcmp(r->name, "beta") == 0 && r->streamId == id && r->deviceId == 0);
-	NEED(r->end - r->start == 2000000);
+	NEED(r->end - r->start == 2000000 && r->completed == r->end);
+	NEED(a->start < r->queued && r->queued < r->submitted && r->submitted < r->start);
 	NEED(before <= a->start && a->start < a->end && a->start < r->start && r->end <= after);
 	NEED(a->processId == (uint32_t)getpid() && a->threadId == (uint32_t)syscall(SYS_gettid));
 	NEED(a->returnValue == 0);

@@ -2,6 +2,7 @@
 /* Driver API: modules, libraries, kernel launches, symbol look-up. */
 #include "tests/simgpu/cuda/drv.h"
 
+#include <cupti.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,8 +136,9 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, 
 				.block = { bx, by, bz },
 				.shared_bytes = shared,
 				.params = params };
+	cuLaunchKernel_params given = { f, gx, gy, gz, bx, by, bz, shared, stream, params, extra };
 
-	(void)extra;
+	a.params = &given;
 	return launch(&a, &l, stream);
 }
 
@@ -149,8 +151,9 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **
 				.block = { c->blockDimX, c->blockDimY, c->blockDimZ },
 				.shared_bytes = c->sharedMemBytes,
 				.params = params };
+	cuLaunchKernelEx_params given = { c, f, params, extra };
 
-	(void)extra;
+	a.params = &given;
 	return launch(&a, &l, c->hStream);
 }
 

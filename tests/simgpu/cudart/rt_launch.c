@@ -2,6 +2,7 @@
 /* Runtime API: libraries of kernels and their launches. */
 #include "tests/simgpu/cudart/rt.h"
 
+#include <generated_cuda_runtime_api_meta.h>
 #include <string.h>
 
 cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
@@ -78,7 +79,9 @@ cudaError_t CUDARTAPI cudaLaunchKernel(const void *func, dim3 grid, dim3 block, 
 				.block = { block.x, block.y, block.z },
 				.shared_bytes = (uint32_t)shared,
 				.params = args };
+	cudaLaunchKernel_v7000_params params = { func, grid, block, args, shared, stream };
 
+	a.params = &params;
 	return launch(&a, func, &l, stream);
 }
 
@@ -90,7 +93,9 @@ cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const voi
 				.block = { c->blockDim.x, c->blockDim.y, c->blockDim.z },
 				.shared_bytes = (uint32_t)c->dynamicSmemBytes,
 				.params = args };
+	cudaLaunchKernelExC_v11060_params params = { c, func, args };
 
+	a.params = &params;
 	return launch(&a, func, &l, c->stream);
 }
 

@@ -2,6 +2,7 @@
 /* Runtime API: memory, copies and sets. */
 #include "tests/simgpu/cudart/rt.h"
 
+#include <generated_cuda_runtime_api_meta.h>
 #include <string.h>
 
 static cudaError_t alloc(struct sim_api *a, void **p, size_t bytes, bool device)
@@ -138,8 +139,9 @@ static cudaError_t copy(struct sim_api *a, struct sim_copy c, cudaStream_t strea
 cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
 {
 	struct sim_api a = SIM_RUNTIME_CALL(cudaMemcpy_v3020);
+	cudaMemcpy_v3020_params params = { dst, src, n, kind };
 
-	(void)kind;
+	a.params = &params;
 	return copy(&a, (struct sim_copy){ .dst = dst, .src = src, .bytes = n }, NULL);
 }
 
@@ -147,8 +149,9 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *dst, const void *src, size_t n,
 				      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	struct sim_api a = SIM_RUNTIME_CALL(cudaMemcpyAsync_v3020);
+	cudaMemcpyAsync_v3020_params params = { dst, src, n, kind, stream };
 
-	(void)kind;
+	a.params = &params;
 	return copy(&a, (struct sim_copy){ .dst = dst, .src = src, .bytes = n, .async = true },
 		    stream);
 }

@@ -31,6 +31,7 @@ bool cu_enabled(CUpti_ActivityKind kind);
 bool cu_api_enabled(enum sim_domain domain, uint32_t cbid);
 bool cu_all_syncs(void);
 bool cu_event_timestamps(void);
+bool cu_latency_timestamps(void);
 bool cu_per_thread(void);
 uint32_t cu_thread_id(void);
 

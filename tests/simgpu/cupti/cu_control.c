@@ -13,7 +13,7 @@
 
 static bool kinds[CUPTI_ACTIVITY_KIND_COUNT];
 static bool api_wanted[3][MAX_CBID];
-static bool all_syncs = true, event_timestamps;
+static bool all_syncs = true, event_timestamps, latency_timestamps;
 static int per_thread = -1; /* -1: this release's default */
 static CUpti_ActivityThreadIdType thread_id_type = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
 static _Thread_local CUptiResult last_error;
@@ -56,6 +56,11 @@ bool cu_all_syncs(void)
 bool cu_event_timestamps(void)
 {
 	return event_timestamps;
+}
+
+bool cu_latency_timestamps(void)
+{
+	return latency_timestamps;
 }
 
 bool cu_per_thread(void)
@@ -163,6 +168,16 @@ CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable
 
 	if (gate == CUPTI_SUCCESS) {
 		event_timestamps = enable != 0;
+	}
+	return cu_return(gate);
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable)
+{
+	CUptiResult gate = cu_gate();
+
+	if (gate == CUPTI_SUCCESS) {
+		latency_timestamps = enable != 0;
 	}
 	return cu_return(gate);
 }

@@ -82,6 +82,10 @@ static void fill_kernel(const struct sim_op *op, bool ended, CUpti_ActivityKerne
 	k->correlationId = op->corr;
 	k->gridId = (int64_t)op->nth + 1;
 	k->name = op->name;
+	if (cu_latency_timestamps()) {
+		k->queued = sim_report_host(op->enqueued_ns);
+		k->submitted = k->queued + 500;
+	}
 	k->launchType = CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR;
 	k->channelID = 1;
 	k->channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
