@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "viz/analysis/analysis.h"
@@ -145,8 +146,12 @@ static int run(const struct lag_args *args)
 	struct tables tables = { 0 };
 	struct lag_tui_data data;
 	struct lag_err err = { 0 };
-	enum lag_status status = lag_trace_open(path, &trace, &err);
+	enum lag_status status;
 
+	/* A large trace takes seconds; the screen then covers this line. */
+	if (!lag_args_has(args, "print") && isatty(STDERR_FILENO))
+		lag_say("reading %s ...", path);
+	status = lag_trace_open(path, &trace, &err);
 	if (!lag_failed(status))
 		status = lag_context_new(trace, &model, &ctx, &err);
 	if (!lag_failed(status))

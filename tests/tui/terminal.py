@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tmux import Session, need_tmux
 
 PROGRAM = [os.environ["LAGGARD_TUI_SCREENS"], "run"]
-VIEWS = {"2": "compute ", "3": "pipeline 1 of 2", "4": "verdict", "5": "communicator", "6": "kernel",
+VIEWS = {"2": "compute ", "3": "pipeline 2 of 2", "4": "verdict", "5": "communicator", "6": "kernel",
          "7": "on record", "1": "Where"}
 
 

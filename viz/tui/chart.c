@@ -25,29 +25,35 @@ static const struct {
 	const char *unit;
 } units[] = { { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "µs" }, { 1, "ns" } };
 
+/* The label of a tick at its column; false when it does not fit before `until`. */
+static bool tick_label(const struct lag_canvas *line, int column, int64_t value, const char *unit,
+		       int until, char out[LAG_NUM_MAX])
+{
+	snprintf(out, LAG_NUM_MAX, "%lld%s%s", (long long)value, unit ? " " : "", unit ? unit : "");
+	return column >= 0 && column + lag_canvas_text_width(line, out) <= until;
+}
+
+/* Ticks from right to left: the last one that fits carries the unit. */
 static void draw_ticks(struct lag_canvas *line, const struct lag_axis *axis, int64_t origin)
 {
-	int width = line->width;
-	int64_t tick = lag_axis_tick(axis, width, 10), first = axis->t0 - origin, at;
+	int64_t tick = lag_axis_tick(axis, line->width, 10), last = axis->t1 - 1 - origin;
+	int until = line->width;
+	bool named = false;
 	size_t unit = 0;
-	int free_from = 0;
 
 	while (unit < 3 && tick % units[unit].ns)
 		unit++;
-	first = first >= 0 ? (first + tick - 1) / tick * tick : -(-first / tick) * tick;
-	for (at = first; at + origin < axis->t1; at += tick) {
-		int column = lag_axis_column(axis, width, at + origin), need;
-		bool last = at + origin + tick >= axis->t1;
+	last = last >= 0 ? last / tick * tick : -((-last + tick - 1) / tick * tick);
+	for (int64_t at = last; at + origin >= axis->t0; at -= tick) {
+		int column = lag_axis_column(axis, line->width, at + origin);
 		char text[LAG_NUM_MAX];
 
-		snprintf(text, sizeof(text), "%lld%s%s", (long long)(at / units[unit].ns),
-			 last || at == first ? " " : "",
-			 last || at == first ? units[unit].unit : "");
-		need = lag_canvas_text_width(line, text);
-		if (column >= free_from && column + need <= width) {
-			lag_draw_text(line, column, 0, LAG_STYLE_DIM, text);
-			free_from = column + need + 1;
-		}
+		if (!tick_label(line, column, at / units[unit].ns, named ? NULL : units[unit].unit,
+				until, text))
+			continue;
+		lag_draw_text(line, column, 0, LAG_STYLE_DIM, text);
+		until = column - 1;
+		named = true;
 	}
 }
 

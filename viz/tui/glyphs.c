@@ -37,7 +37,8 @@ struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t
 	if (ns[LAG_TIME_COMPUTE] > 0 && other <= 0 && span > 0) {
 		int eighths = (int)(ns[LAG_TIME_COMPUTE] * 8 / span);
 
-		if (eighths < 8)
+		/* A sliver of a gap is noise: the row would look frayed. */
+		if (eighths < 6)
 			return (struct lag_look_of){ 0x2590U - (unsigned)(eighths ? eighths : 1),
 						     LAG_STYLE_COMPUTE };
 	}

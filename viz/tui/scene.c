@@ -12,6 +12,25 @@
 
 #include "schema/base/mem.h"
 
+/* Where to look first: at the straggler that costs most, else at the first rank on record. */
+static int32_t first_rank(const struct lag_tui_data *data)
+{
+	int32_t first = 0;
+	int64_t most = 0;
+
+	while ((size_t)first + 1 < data->trace->n_ranks && !data->trace->ranks[first].recorded)
+		first++;
+	for (size_t r = 0; r < data->stragglers->n_ranks; r++) {
+		const struct lag_straggler *judged = &data->stragglers->ranks[r];
+
+		if (lag_verdict_accuses(judged->verdict) && judged->step_cost_ns > most) {
+			most = judged->step_cost_ns;
+			first = (int32_t)r;
+		}
+	}
+	return first;
+}
+
 enum lag_status lag_scene_init(struct lag_scene *scene, const struct lag_tui_data *data,
 			       struct lag_err *err)
 {
@@ -32,8 +51,7 @@ enum lag_status lag_scene_init(struct lag_scene *scene, const struct lag_tui_dat
 		if (data->steps->steps[i].start_ns < scene->limits.t0)
 			scene->limits.t0 = data->steps->steps[i].start_ns;
 	}
-	while ((size_t)scene->r + 1 < n_ranks && !data->trace->ranks[scene->r].recorded)
-		scene->r++;
+	scene->r = first_rank(data);
 	scene->step = data->steps->n_steps ? (int32_t)scene->facts.median_step : -1;
 	if (scene->step >= 0)
 		scene->time_ns = data->steps->steps[scene->step].start_ns;

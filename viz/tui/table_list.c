@@ -33,12 +33,15 @@ static void cell_text(const struct lag_table *table, size_t row, size_t column, 
 		lag_table_format(table, row, column, buf);
 }
 
-static void heading(const struct lag_column *column, char out[96])
+/* "share of the step" where that fits, else "share". */
+static void heading(const struct lag_column *column, int width, char out[160])
 {
-	if (column->of && column->unit == LAG_UNIT_SHARE && !strstr(column->title, " of "))
-		snprintf(out, 96, "%s of %s", column->title, column->of);
-	else
-		snprintf(out, 96, "%s", column->title);
+	snprintf(out, 160, "%s", column->title);
+	if (column->of && column->unit == LAG_UNIT_SHARE && !strstr(column->title, " of ")) {
+		snprintf(out, 160, "%s of %s", column->title, column->of);
+		if (lag_text_width(out, false) > width)
+			snprintf(out, 160, "%s", column->title);
+	}
 }
 
 static size_t n_columns(const struct lag_table *table)
@@ -46,14 +49,14 @@ static size_t n_columns(const struct lag_table *table)
 	return table->n_columns < COLUMNS_MAX ? table->n_columns : COLUMNS_MAX;
 }
 
+/* Cells of each column's widest value and heading. */
 static void measure(const struct lag_table *table, int *need)
 {
 	struct lag_buf buf = { 0 };
-	char title[96];
 
 	for (size_t c = 0; c < n_columns(table); c++) {
-		heading(&table->columns[c], title);
-		need[c] = lag_text_width(title, false) + 1; /* the mark of the order */
+		/* One more for the mark of the order. */
+		need[c] = lag_text_width(table->columns[c].title, false) + 1;
 		for (size_t row = 0; row < table->n_rows && row < MEASURE_MAX; row++) {
 			int width;
 
@@ -65,17 +68,41 @@ static void measure(const struct lag_table *table, int *need)
 	lag_buf_release(&buf);
 }
 
-/* Headings may shrink to the width of the numbers below them, numbers may not. */
-static void fit(const struct lag_table *table, const int *need, int width, struct lag_fit *fits)
+/* Place of a name in a list of names, counted from the end; 0 = not in it. */
+static int rank_in(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+	int left = 0;
+
+	while (list && *list) {
+		size_t len = strcspn(list, " ");
+
+		if (left || (len == n && memcmp(list, name, n) == 0))
+			left++;
+		list += len + strspn(list + len, " ");
+	}
+	return left;
+}
+
+/* Text shortens, the first one (what the row is about) to a quarter of the line; numbers do not. The
+ * column that gives the order stays. */
+static void fit(const struct lag_table *table, const int *need, const char *keep, int sort,
+		int width, struct lag_fit *fits)
 {
 	size_t n = n_columns(table);
+	bool first = true;
 
 	for (size_t c = 0; c < n; c++) {
 		bool text = table->columns[c].unit == LAG_UNIT_TEXT;
+		int least = first && width / 4 > TEXT_LEAST ? width / 4 : TEXT_LEAST;
+		int kept = rank_in(keep, table->columns[c].name);
 
 		fits[c] = (struct lag_fit){ .need = need[c],
-					    .least = text ? TEXT_LEAST : need[c],
-					    .weight = c == 0 ? 0 : (int)(n - c) };
+					    .least = text ? least : need[c],
+					    .weight = kept ? (int)n + kept : (int)(n - c) };
+		if (c == 0 || (int)c == sort)
+			fits[c].weight = 0;
+		first = first && !text;
 	}
 	lag_layout_fit(fits, (int)n, width, GAP);
 }
@@ -86,11 +113,11 @@ static void draw_headings(const struct lag_table *table, const struct lag_fit *f
 	int x = 1;
 
 	for (size_t c = 0; c < n_columns(table); c++) {
-		char title[96];
+		char title[164];
 
 		if (!fits[c].got)
 			continue;
-		heading(&table->columns[c], title);
+		heading(&table->columns[c], fits[c].got, title);
 		if ((int)c == sort)
 			strncat(title, ascending ? "▲" : "▾", sizeof(title) - strlen(title) - 1);
 		if (table->columns[c].unit == LAG_UNIT_TEXT)
@@ -190,9 +217,9 @@ static void sort_rows(struct lag_table_list *view)
 }
 
 enum lag_status lag_table_list_init(struct lag_table_list *view, const struct lag_table *table,
-				    const char *sort, struct lag_err *err)
+				    const char *sort, const char *keep, struct lag_err *err)
 {
-	*view = (struct lag_table_list){ .table = table };
+	*view = (struct lag_table_list){ .table = table, .keep = keep };
 	view->order = lag_calloc(table->n_rows, sizeof(*view->order));
 	view->need = lag_calloc(table->n_columns, sizeof(*view->need));
 	if (!view->order || !view->need) {
@@ -235,7 +262,7 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 
 	if (canvas->height >= 10 && view->table->n_notes)
 		rows -= (int)view->table->n_notes < 3 ? (int)view->table->n_notes + 1 : 4;
-	fit(view->table, view->need, canvas->width - 1, fits);
+	fit(view->table, view->need, view->keep, view->sort, canvas->width - 1, fits);
 	lag_list_fit(&view->list, n, rows);
 	draw_headings(view->table, fits, view->sort, view->ascending, canvas);
 	for (int i = 0; i < rows && view->list.top + i < n; i++) {
@@ -310,7 +337,7 @@ int lag_table_draw_all(const struct lag_table *table, struct lag_canvas *canvas,
 	int need[COLUMNS_MAX];
 
 	measure(table, need);
-	fit(table, need, canvas->width - 1, fits);
+	fit(table, need, NULL, -1, canvas->width - 1, fits);
 	if (y >= 0 && y < canvas->height) {
 		struct lag_canvas line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
 

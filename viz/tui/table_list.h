@@ -11,14 +11,18 @@ struct lag_table_list {
 	const struct lag_table *table; /* borrowed */
 	size_t *order;                 /* rows as shown; owned */
 	int *need;                     /* cells by column; owned */
+	const char *keep;              /* borrowed */
 	int sort;                      /* column */
 	bool ascending;
 	struct lag_list list;
 };
 
-/* Sorted by the largest of `sort` first; a column that is not there leaves the table's own order. */
+/* Sorted by the largest of `sort` first; a column that is not there leaves the table's own order. keep:
+ * names of columns separated by blanks, most important first; the others go before them when room is
+ * short. Borrowed. */
 enum lag_status lag_table_list_init(struct lag_table_list *view, const struct lag_table *table,
-				    const char *sort, struct lag_err *err) LAG_MUST_USE;
+				    const char *sort, const char *keep,
+				    struct lag_err *err) LAG_MUST_USE;
 void lag_table_list_release(struct lag_table_list *view);
 
 void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *view,

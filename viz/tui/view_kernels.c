@@ -13,7 +13,8 @@ static enum lag_status open_view(struct lag_scene *scene, void *state, struct la
 
 	if (!table)
 		return lag_err_set(err, LAG_ERR_INPUT, "%s", scene->message);
-	return lag_table_list_init(state, table, "total_ns", err);
+	return lag_table_list_init(state, table, "total_ns", "total_ns share mean_ns count class",
+				   err);
 }
 
 static void close_view(void *state)

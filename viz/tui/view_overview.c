@@ -55,7 +55,9 @@ static int draw_sparkline(const struct lag_scene *scene, struct lag_canvas *canv
 			  int width)
 {
 	const struct lag_steps *steps = scene->data->steps;
-	int64_t low = INT64_MAX, high = 0;
+	/* The typical step stands low, so that a long one stands out and noise makes no mountains. */
+	int64_t low = scene->facts.step_median_ns / 10 * 9;
+	int64_t high = scene->facts.step_median_ns / 10 * 13;
 	int drawn = 0;
 
 	for (size_t i = 0; i < steps->n_steps; i++) {
@@ -66,9 +68,6 @@ static int draw_sparkline(const struct lag_scene *scene, struct lag_canvas *canv
 		low = ns < low ? ns : low;
 		high = ns > high ? ns : high;
 	}
-	/* Noise must not look like mountains: the picture spans at least a quarter of the step. */
-	if (high - low < high / 4)
-		low = high - high / 4;
 	for (size_t i = 0; i < steps->n_steps && drawn < width; i++) {
 		int64_t ns = steps->steps[i].end_ns - steps->steps[i].start_ns;
 		bool outlier = ns > scene->facts.step_median_ns * 11 / 10;

@@ -102,8 +102,10 @@ static char letter_of(const struct lag_block *block)
 						   : 'W';
 }
 
+/* next: the block after it, NULL = none; its label begins where this one's must end. */
 static void draw_block(const struct lag_pipe_group *group, const struct lag_block *block,
-		       struct lag_canvas *line, const struct lag_axis *axis)
+		       const struct lag_block *next, struct lag_canvas *line,
+		       const struct lag_axis *axis)
 {
 	bool forward = block->kind == LAG_BLOCK_FORWARD;
 	unsigned on = forward ? LAG_STYLE_ON_FORWARD : LAG_STYLE_ON_BACKWARD;
@@ -119,14 +121,19 @@ static void draw_block(const struct lag_pipe_group *group, const struct lag_bloc
 		if ((cell->style & LAG_STYLE_MASK) == LAG_STYLE_COMPUTE && !forward)
 			lag_draw_glyph(line, x, 0, cell->code, LAG_STYLE_BACKWARD);
 	}
+	if (next && right >= lag_axis_column(axis, line->width, next->start_ns))
+		right = lag_axis_column(axis, line->width, next->start_ns) - 1;
 	if (group->n_chunks > 1)
 		snprintf(label, sizeof(label), "%c%d.%d", letter_of(block), block->microbatch,
 			 block->chunk);
 	else
 		snprintf(label, sizeof(label), "%c%d", letter_of(block), block->microbatch);
 	need = (int)strlen(label);
+	/* The letter goes before the number: the colour says it too. */
 	if (need > right - left + 1)
-		label[need = right - left + 1] = '\0';
+		need = snprintf(label, sizeof(label), "%d", block->microbatch);
+	if (need > right - left + 1)
+		return;
 	if (left >= 0 && right < line->width && need > 0)
 		lag_draw_text(line, left, 0, on, label);
 }
@@ -161,8 +168,14 @@ static void draw_stage(struct lag_scene *scene, struct pipe_view *view, int stag
 	lag_lod_columns(lod, axis, line->width, columns);
 	lag_chart_row(line, 0, 0, line->width, axis, columns, 1);
 	for (size_t i = pipeline->first_block[r]; i < pipeline->first_block[r + 1]; i++) {
-		if (pipeline->blocks[i].step == scene->step)
-			draw_block(group, &pipeline->blocks[i], line, axis);
+		const struct lag_block *block = &pipeline->blocks[i], *next = block + 1;
+
+		if (block->step == scene->step)
+			draw_block(group, block,
+				   i + 1 < pipeline->first_block[r + 1] && next->step == scene->step
+					   ? next
+					   : NULL,
+				   line, axis);
 	}
 }
 
@@ -253,9 +266,15 @@ static void draw_heading(const struct lag_scene *scene, const struct pipe_view *
 	char text[160];
 	int at;
 
-	at = snprintf(text, sizeof(text), "pipeline %d of %zu · step %lld", view->group + 1,
-		      scene->data->pipeline->n_groups,
-		      (long long)scene->data->steps->steps[scene->step].number);
+	int32_t r = group->rank_of_stage[0];
+	int32_t dp = r >= 0 && scene->data->roles->n_dp > 1 ? scene->data->roles->ranks[r].dp : -1;
+
+	at = snprintf(text, sizeof(text), "pipeline %d of %zu", view->group + 1,
+		      scene->data->pipeline->n_groups);
+	if (dp >= 0)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, " (dp %d)", dp);
+	at += snprintf(text + at, sizeof(text) - (size_t)at, " · step %lld",
+		       (long long)scene->data->steps->steps[scene->step].number);
 	if (group->schedule != LAG_SCHEDULE_UNKNOWN)
 		at += snprintf(text + at, sizeof(text) - (size_t)at, " · %s",
 			       lag_schedule_name(group->schedule));
@@ -264,6 +283,21 @@ static void draw_heading(const struct lag_scene *scene, const struct pipe_view *
 	lag_draw_field(canvas, 1, 0, (n ? figures : canvas->width) - 2, LAG_STYLE_TITLE, text);
 	for (int i = 0; i < n; i++)
 		lag_draw_right(canvas, figures + i * FIGURE, 0, FIGURE, LAG_STYLE_DIM, titles[i]);
+}
+
+static void draw_label(const struct lag_scene *scene, int stage, int32_t r, int width,
+		       struct lag_canvas *line)
+{
+	struct lag_canvas field = lag_canvas_part(line, 0, 0, width - 1, 1);
+	bool late = r >= 0 && lag_verdict_accuses(lag_scene_judged(scene, (size_t)r)->verdict);
+	unsigned style = late ? LAG_STYLE_LATE : LAG_STYLE_TEXT;
+	int x = lag_draw_printf(&field, 1, 0, style, "s%d", stage);
+
+	if (width > 4 && r >= 0)
+		x = lag_draw_printf(&field, x + 1, 0, style, "r%lld",
+				    (long long)scene->data->trace->ranks[r].rank);
+	if (late)
+		lag_draw_text(&field, x + 1, 0, style, "◂");
 }
 
 static void draw_detail(struct lag_scene *scene, const struct pipe_view *view,
@@ -309,7 +343,7 @@ static void draw_empty(const struct lag_scene *scene, struct lag_canvas *canvas)
 static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
 {
 	struct pipe_view *view = state;
-	int label = canvas->width >= 60 ? 9 : 4, figures, rows, below, y, n_figures, cursor, pitch;
+	int label = canvas->width >= 60 ? 11 : 4, figures, rows, below, y, n_figures, cursor, pitch;
 	struct lag_axis axis;
 
 	if (scene->data->pipeline->n_groups == 0 || !window_of(scene, view, &axis)) {
@@ -339,8 +373,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 			lag_canvas_part(canvas, 0, 1 + i * pitch, canvas->width, 1);
 		struct lag_canvas chart = lag_canvas_part(&line, label, 0, view->chart, 1);
 
-		lag_draw_printf(&line, 1, 0, LAG_STYLE_TEXT, label > 4 ? "s%d r%lld" : "s%d", stage,
-				r < 0 ? -1LL : (long long)scene->data->trace->ranks[r].rank);
+		draw_label(scene, stage, r, label, &line);
 		draw_stage(scene, view, stage, &axis, &chart);
 		if (n_figures)
 			draw_figures(scene, view, stage, &line, figures, n_figures);
@@ -354,7 +387,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	if (below >= 5)
 		y = draw_ladder(scene, view, canvas, y + (pitch == 1));
 	if (below && !scene->printing)
-		draw_detail(scene, view, canvas, y);
+		draw_detail(scene, view, canvas, y + (canvas->height - y > 3));
 }
 
 static void move_cursor(struct lag_scene *scene, struct pipe_view *view, int by)

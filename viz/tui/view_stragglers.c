@@ -283,26 +283,35 @@ static void draw_map_row(const struct lag_scene *scene, const struct stragglers 
 	}
 }
 
-/* The pairs with most waiting: "rank 3 ← 5: 108 ms". */
-static void draw_waits(const struct stragglers *view, struct lag_canvas *canvas, int y)
+/* Who waited for the selected rank, or for whom it waited: longest first, as the table has them. This
+ * explains, it does not accuse. */
+static void draw_waits(const struct lag_scene *scene, const struct stragglers *view,
+		       struct lag_canvas *canvas, int y, bool for_it)
 {
 	const struct lag_table *table = view->waits;
-	int x = lag_draw_text(canvas, 1, y, LAG_STYLE_DIM, "waited for:");
+	int64_t rank = scene->data->trace->ranks[scene->r].rank;
+	const char *mine = for_it ? "for_rank" : "rank", *other = for_it ? "rank" : "for_rank";
+	char text[96], number[LAG_NUM_MAX];
+	int x, n = 0;
 
-	for (size_t row = 0; table && row < table->n_rows && row < 8; row++) {
-		int64_t who = lag_cell_int(table, row, "rank"),
-			whom = lag_cell_int(table, row, "for_rank");
+	snprintf(text, sizeof(text),
+		 for_it ? "waited for rank %lld:" : "rank %lld waited for:", (long long)rank);
+	x = lag_draw_text(canvas, 1, y, LAG_STYLE_DIM, text);
+	for (size_t row = 0; table && row < table->n_rows && n < 8; row++) {
+		int64_t peer = lag_cell_int(table, row, other);
 		int64_t ns = lag_cell_int(table, row, "wait_ns");
-		char text[96], number[LAG_NUM_MAX];
 
-		if (who == LAG_NONE || whom == LAG_NONE || ns == LAG_NONE)
+		if (lag_cell_int(table, row, mine) != rank || peer == LAG_NONE || ns == LAG_NONE)
 			continue;
-		snprintf(text, sizeof(text), "rank %lld ← %lld: %s", (long long)who,
-			 (long long)whom, lag_num_ns(number, ns));
+		snprintf(text, sizeof(text), "rank %lld %s", (long long)peer,
+			 lag_num_ns(number, ns));
 		if (x + 2 + lag_canvas_text_width(canvas, text) > canvas->width)
 			break;
 		x = lag_draw_text(canvas, x + 2, y, LAG_STYLE_WAIT, text);
+		n++;
 	}
+	if (n == 0)
+		lag_draw_text(canvas, x + 2, y, LAG_STYLE_DIM, "nobody");
 }
 
 static void draw_cell(const struct lag_scene *scene, const struct stragglers *view,
@@ -336,7 +345,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 {
 	struct stragglers *view = state;
 	struct plan plan = plan_columns(scene, canvas);
-	int n = (int)view->rows.at.n, y = 0, below = canvas->height >= 9 ? 3 : 0, rows;
+	int n = (int)view->rows.at.n, y = 0, below = canvas->height >= 10 ? 4 : 0, rows;
 
 	if (canvas->height >= 6)
 		draw_legend(scene, canvas, y++, view->no_peers);
@@ -368,8 +377,9 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	}
 	if (below && n > 0) {
 		y += rows < n ? rows : n;
-		draw_waits(view, canvas, y + 1);
-		draw_cell(scene, view, canvas, y + 2);
+		draw_cell(scene, view, canvas, y + 1);
+		draw_waits(scene, view, canvas, y + 2, true);
+		draw_waits(scene, view, canvas, y + 3, false);
 	}
 }
 

@@ -24,6 +24,7 @@ struct timeline {
 	struct lag_list list;
 	char (*remarks)[64]; /* by rank: "slow 12/12" */
 	int label, chart;    /* cells, as last drawn */
+	bool airy;           /* a blank line between groups */
 	int64_t *columns;    /* sums of one row */
 	int n_columns;
 };
@@ -382,6 +383,16 @@ static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canva
 	lag_draw_field(canvas, 0, 0, width, LAG_STYLE_TITLE, text);
 }
 
+/* Line below the axis of the i-th row shown. */
+static int line_of(const struct timeline *view, int i)
+{
+	int line = i;
+
+	for (int k = 1; view->airy && k <= i; k++)
+		line += lag_rows_at(&view->rows, view->list.top + k)->first_of_group;
+	return line;
+}
+
 static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
 {
 	struct timeline *view = state;
@@ -400,9 +411,12 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	draw_heading(scene, canvas, view, plan.width);
 	lag_chart_axis(scene, canvas, x, 0, at.chart, lag_inspect_origin(scene, scene->axis.t0));
 	cursor = lag_axis_column(&scene->axis, at.chart, scene->time_ns);
+	view->airy = n + view->rows.n_groups - 1 <= canvas->height - 1 - at.detail &&
+		     view->rows.fold != LAG_FOLD_NONE && view->rows.n_groups < n;
 	for (int i = 0; i < at.rows && view->list.top + i < n; i++) {
-		struct lag_canvas line = lag_canvas_part(canvas, 0, 1 + i, canvas->width, 1);
 		const struct lag_row *row = lag_rows_at(&view->rows, view->list.top + i);
+		struct lag_canvas line =
+			lag_canvas_part(canvas, 0, 1 + line_of(view, i), canvas->width, 1);
 
 		draw_label(scene, view, &line, row, &plan);
 		draw_chart_row(scene, view, &line, row, x, at.chart);
@@ -416,7 +430,9 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	}
 	if (at.detail)
 		draw_detail(scene, view, canvas,
-			    scene->printing ? 1 + at.rows : canvas->height - at.detail, at.detail);
+			    scene->printing ? 1 + line_of(view, at.rows - 1) + 1
+					    : canvas->height - at.detail,
+			    at.detail);
 }
 
 /* ------------------------------------------------------------------ intents */
@@ -577,11 +593,12 @@ static bool find(struct lag_scene *scene, void *state)
 static void click(struct lag_scene *scene, void *state, int x, int y)
 {
 	struct timeline *view = state;
-	int row = view->list.top + y - 1;
 
-	if (y >= 1 && row < (int)view->rows.at.n && y <= view->list.page) {
-		view->list.selected = row;
-		scene->r = lag_rows_at(&view->rows, row)->r;
+	for (int i = 0; i < view->list.page && view->list.top + i < (int)view->rows.at.n; i++) {
+		if (1 + line_of(view, i) != y)
+			continue;
+		view->list.selected = view->list.top + i;
+		scene->r = lag_rows_at(&view->rows, view->list.selected)->r;
 	}
 	if (x >= view->label && x < view->label + view->chart)
 		lag_scene_set_time(scene,
