@@ -21,9 +21,10 @@ struct work {
 	int32_t *last;           /* by lane: last node launched so far */
 	struct lag_map events;   /* event -> 1 + node it was recorded behind */
 	int32_t gate;
-	struct lag_vec
-		gaps; /* struct launched: node unused; at = end of a gap, sum up to it in stall */
-	struct lag_vec stall_sum;
+	int32_t *last_of_comm;    /* by communicator: last node launched so far */
+	bool *in_order;           /* by communicator: its kernels run one after the other */
+	struct lag_vec gaps;      /* struct launched: ends of the host's stalls */
+	struct lag_vec stall_sum; /* int64_t: stalls up to and with each gap */
 };
 
 static int by_time(const void *a, const void *b)
@@ -79,6 +80,42 @@ static enum lag_status list_nodes(struct work *w)
 		qsort(w->ended.items, w->ended.n, sizeof(struct launched), by_time);
 	}
 	return LAG_OK;
+}
+
+static int32_t comm_of(const struct work *w, int32_t node)
+{
+	int32_t launch = w->rp->trace->gpu[node].launch;
+
+	return launch < 0 ? -1 : (int32_t)w->rp->trace->launches[launch].comm;
+}
+
+/* NCCL runs the kernels of one communicator in the order of their calls, whatever their streams; where
+ * the trace contradicts that (another library, several copies), no such edge is taken. */
+static enum lag_status find_ordered_comms(struct work *w)
+{
+	size_t n = w->rp->trace->n_comms;
+	uint32_t *pairs = lag_calloc(n, sizeof(*pairs)), *kept = lag_calloc(n, sizeof(*kept));
+
+	for (size_t i = 0; pairs && kept && i < w->launched.n; i++) {
+		int32_t node = LAG_VEC_AT(&w->launched, struct launched, i).node;
+		int32_t comm = comm_of(w, node), before;
+
+		if (comm < 0)
+			continue;
+		before = w->last_of_comm[comm];
+		w->last_of_comm[comm] = node;
+		if (before < 0 || w->rp->trace->gpu[before].lane == w->rp->trace->gpu[node].lane)
+			continue;
+		pairs[comm]++;
+		kept[comm] += w->rp->trace->gpu[before].end_ns <= w->rp->trace->gpu[node].start_ns;
+	}
+	for (size_t c = 0; pairs && kept && c < n; c++) {
+		w->in_order[c] = pairs[c] > 0 && 50 * (pairs[c] - kept[c]) <= pairs[c];
+		w->last_of_comm[c] = -1;
+	}
+	free(pairs);
+	free(kept);
+	return pairs && kept ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
 /* Gaps between host calls that are stalls, with their running sum. */
@@ -252,6 +289,7 @@ static enum lag_status take_launch(struct work *w, const struct launched *l)
 	struct lag_replay_node *node = &w->rp->nodes[l->node];
 	size_t lane = g->lane - w->lane_begin;
 	struct lag_vec *pending = &w->pending[lane];
+	int32_t comm;
 
 	node->before = w->last[lane];
 	w->last[lane] = l->node;
@@ -268,6 +306,22 @@ static enum lag_status take_launch(struct work *w, const struct launched *l)
 		node->n_deps++;
 	}
 	pending->n = 0;
+	comm = comm_of(w, l->node);
+	if (comm >= 0) {
+		int32_t on = w->last_of_comm[comm];
+
+		w->last_of_comm[comm] = l->node;
+		if (on >= 0 && w->in_order[comm] && w->rp->trace->gpu[on].lane != g->lane &&
+		    w->rp->trace->gpu[on].end_ns <= g->start_ns) {
+			int32_t *dep = lag_vec_push(&w->rp->deps);
+
+			if (!dep)
+				return LAG_ERR_SYSTEM;
+			*dep = on;
+			node->n_deps++;
+			w->rp->facts.n_edges++;
+		}
+	}
 	node->gate = w->gate;
 	if (!node->launched)
 		return LAG_OK;
@@ -425,6 +479,8 @@ static enum lag_status run(struct work *w)
 	enum lag_status status = list_nodes(w);
 
 	if (!lag_failed(status))
+		status = find_ordered_comms(w);
+	if (!lag_failed(status))
 		status = list_stalls(w);
 	if (!lag_failed(status))
 		status = walk_host(w);
@@ -456,16 +512,22 @@ enum lag_status lag_replay_connect(struct lag_replay *rp, size_t r)
 	n_lanes = w.lane_end - w.lane_begin;
 	w.pending = lag_calloc(n_lanes, sizeof(*w.pending));
 	w.last = lag_calloc(n_lanes, sizeof(*w.last));
+	w.last_of_comm = lag_calloc(trace->n_comms, sizeof(*w.last_of_comm));
+	w.in_order = lag_calloc(trace->n_comms, sizeof(*w.in_order));
+	for (size_t c = 0; w.last_of_comm && c < trace->n_comms; c++)
+		w.last_of_comm[c] = -1;
 	for (size_t i = 0; w.pending && w.last && i < n_lanes; i++) {
 		w.pending[i] = (struct lag_vec)LAG_VEC_INIT(int32_t);
 		w.last[i] = -1;
 	}
-	if (w.pending && w.last)
+	if (w.pending && w.last && w.last_of_comm && w.in_order)
 		status = run(&w);
 	for (size_t i = 0; w.pending && i < n_lanes; i++)
 		lag_vec_release(&w.pending[i]);
 	free(w.pending);
 	free(w.last);
+	free(w.last_of_comm);
+	free(w.in_order);
 	lag_vec_release(&w.launched);
 	lag_vec_release(&w.ended);
 	lag_vec_release(&w.gaps);
