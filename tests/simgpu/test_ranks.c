@@ -198,6 +198,7 @@ static void children(ncclComm_t c)
 	ncclComm_t none = c;
 	OK(ncclCommSplit(c, rank == 0 ? NCCL_SPLIT_NOCOLOR : 1, 0, &none, NULL));
 	NEED((none == NULL) == (rank == 0));
+	OK(ncclCommDestroy(none));
 }
 
 static void case_sums(void)

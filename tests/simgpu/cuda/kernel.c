@@ -10,6 +10,10 @@
 
 #define DEFAULT_KERNEL_NS 5000
 
+/* The driver owns what it has loaded, to the end of the process. */
+static struct sim_module *modules;
+static pthread_mutex_t module_lock = PTHREAD_MUTEX_INITIALIZER;
+
 struct sim_module *sim_module_new(const void *image)
 {
 	struct sim_module *m = calloc(1, sizeof *m);
@@ -22,6 +26,10 @@ struct sim_module *sim_module_new(const void *image)
 		free(m);
 		return NULL;
 	}
+	pthread_mutex_lock(&module_lock);
+	m->next = modules;
+	modules = m;
+	pthread_mutex_unlock(&module_lock);
 	return m;
 }
 
@@ -54,13 +62,12 @@ static bool has_entry(const char *ptx, const char *name)
 
 struct sim_kernel *sim_module_kernel(struct sim_module *m, const char *name)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct sim_kernel *k;
 
 	if (!m->ptx || !has_entry(m->ptx, name)) {
 		return NULL;
 	}
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&module_lock);
 	for (k = m->kernels; k && strcmp(k->name, name) != 0; k = k->next) {
 	}
 	if (!k) {
@@ -72,7 +79,7 @@ struct sim_kernel *sim_module_kernel(struct sim_module *m, const char *name)
 			m->kernels = k;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&module_lock);
 	return k;
 }
 

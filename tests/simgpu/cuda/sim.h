@@ -148,6 +148,7 @@ struct sim_kernel {
 };
 
 struct sim_module {
+	struct sim_module *next;
 	char *ptx;
 	struct sim_kernel *kernels;
 };
