@@ -70,7 +70,9 @@ def serve(ui, files):
 
 def exports(folder):
     """Name -> exported file."""
-    found = {"made": [os.path.join(folder, "run")]}
+    found = {"made": [os.path.join(folder, "run")], "demo": [os.path.join(folder, "demo/run")]}
+    subprocess.run([LAGGARD, "demo", "-o", os.path.join(folder, "demo"), "-s", "4"], check=True,
+                   capture_output=True)
     subprocess.run([os.path.join(BUILD, "mktrace"), "--out", *found["made"], "--seed", "3", "--pp", "4",
                     "--dp", "2", "--microbatches", "8", "--steps", "2", "--slow", "5:1.3"],
                    check=True, stdout=subprocess.DEVNULL)
