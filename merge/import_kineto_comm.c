@@ -41,16 +41,22 @@ static enum lag_status fill_members(struct lag_kineto_work *w, struct lag_kineto
 		if (lag_failed(st))
 			return st;
 	}
-	/* An empty list beside a group as large as the job is the default group. */
-	if (comm->members.n || comm->assumed || comm->size <= 0 || comm->size != w->k->world_size ||
-	    comm->size > 1 << 20)
+	if (comm->members.n || comm->assumed || comm->size <= 0 || comm->size > 1 << 20)
 		return LAG_OK;
+	/* Long lists are cut short, but evenly spaced ranks are described; a group without a list that
+	 * is as large as the job is the default group. */
+	if (comm->first_rank < 0 || comm->rank_stride <= 0 || comm->rank_stride > 1 << 20) {
+		if (comm->size != w->k->world_size)
+			return LAG_OK;
+		comm->first_rank = 0;
+		comm->rank_stride = 1;
+	}
 	for (int64_t i = 0; i < comm->size; i++) {
 		int64_t *slot = lag_vec_push(&comm->members);
 
 		if (!slot)
 			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more members");
-		*slot = i;
+		*slot = comm->first_rank + i * comm->rank_stride;
 	}
 	return LAG_OK;
 }
@@ -91,6 +97,8 @@ static enum lag_status add_comm(struct lag_kineto_work *w, const struct lag_kine
 					  .description = op->coll.description,
 					  .ranks = op->coll.ranks,
 					  .device = op->device,
+					  .first_rank = op->coll.first_rank,
+					  .rank_stride = op->coll.rank_stride,
 					  .assumed = assumed,
 					  .members = LAG_VEC_INIT(int64_t),
 					  .last_source_seq = LAG_NONE,
@@ -130,18 +138,14 @@ enum lag_status lag_kineto_set_comm(struct lag_kineto_work *w, struct lag_kineto
 	return add_comm(w, op, assumed, err);
 }
 
-/* Kineto's ranks are the group's in some versions, the job's in others. */
+/* PyTorch gives the peer as the job's rank; what is no member is taken as the group's. */
 int64_t lag_kineto_peer(const struct lag_kineto_comm *comm, int64_t rank)
 {
-	if (rank < 0)
-		return LAG_NONE;
-	if (rank != comm->own_rank && (comm->size == LAG_NONE || rank < comm->size))
-		return rank;
 	for (size_t i = 0; i < comm->members.n; i++) {
 		if (LAG_VEC_AT(&comm->members, int64_t, i) == rank)
 			return (int64_t)i;
 	}
-	return LAG_NONE;
+	return rank >= 0 && (comm->size == LAG_NONE || rank < comm->size) ? rank : LAG_NONE;
 }
 
 enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag_kineto_comm *comm,

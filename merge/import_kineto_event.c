@@ -39,6 +39,8 @@ static const struct arg {
 	{ "in msg nelems", ARG_INT, LAG_KI_IN_ELEMENTS },
 	{ "out msg nelems", ARG_INT, LAG_KI_OUT_ELEMENTS },
 	{ "group size", ARG_INT, LAG_KI_GROUP_SIZE },
+	{ "global rank start", ARG_INT, LAG_KI_FIRST_RANK },
+	{ "global rank stride", ARG_INT, LAG_KI_RANK_STRIDE },
 	{ "src rank", ARG_INT, LAG_KI_SRC_RANK },
 	{ "dst rank", ARG_INT, LAG_KI_DST_RANK },
 	{ "seq", ARG_INT, LAG_KI_SEQ },

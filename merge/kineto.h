@@ -44,6 +44,8 @@ enum lag_kineto_int {
 	LAG_KI_IN_ELEMENTS,
 	LAG_KI_OUT_ELEMENTS,
 	LAG_KI_GROUP_SIZE,
+	LAG_KI_FIRST_RANK,
+	LAG_KI_RANK_STRIDE,
 	LAG_KI_SRC_RANK,
 	LAG_KI_DST_RANK,
 	LAG_KI_SEQ,
@@ -83,7 +85,7 @@ struct lag_kineto_event {
 struct lag_kineto_coll {
 	int64_t tid, start_ns, end_ns; /* CPU events */
 	int64_t external;
-	int64_t in, out, size, src, dst, seq, comms_id;
+	int64_t in, out, size, first_rank, rank_stride, src, dst, seq, comms_id;
 	uint32_t name, dtype, group, description, ranks;
 	bool split;     /* unequal split sizes */
 	bool has_group; /* says which process group */

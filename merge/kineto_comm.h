@@ -7,6 +7,7 @@
 
 struct lag_kineto_comm {
 	int64_t comm_id, size, own_rank;
+	int64_t first_rank, rank_stride; /* LAG_NONE unknown */
 	uint32_t name, description, ranks;
 	int64_t device; /* assumed communicators of a process with several devices */
 	bool assumed;

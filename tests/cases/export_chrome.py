@@ -64,6 +64,7 @@ def check_made(folder):
     assert cats["ac2g"] > 200 and cats["nccl"] > 50 and sum(cats.values()) == n_flows, cats
     assert trace.of("wait") and trace.of("lost_time")
     check_choices(folder, db, trace)
+    check_round_trip(folder, db)
 
 
 def check_choices(folder, db, whole):
@@ -93,6 +94,25 @@ def check_choices(folder, db, whole):
         assert run("export", db, "-o", failed, *bad, code=2).stderr.startswith("laggard"), bad
         assert glob.glob(failed + "*") == [], bad
     assert run("export", os.path.join(folder, "none.db"), "-o", "-", code=2).stdout == ""
+
+
+def check_round_trip(folder, db):
+    """Rank by rank out, as PyTorch's profiler would have written it, and back in: the same answers."""
+    files = []
+    for rank in range(4):
+        files.append(os.path.join(folder, f"rank{rank}.json.gz"))
+        run("export", db, "-o", files[-1], "-q", "--ranks", rank)
+    back = os.path.join(folder, "back.db")
+    run("merge", *files, "-o", back)
+    before, after = ([json.loads(run("report", what, d, "--format", "json").stdout)["rows"]
+                      for what in ("breakdown", "communicators")] for d in (db, back))
+    for a, b in zip(before[0], after[0]):
+        for name, value in a.items():
+            # The second alignment may move times by what the first has left.
+            assert abs(value - b[name]) <= 1e-4 * abs(value) + 10, (name, a, b)
+    known = [sorted((row["members"], row["role"], row["n_ops"], row["n_launches"], row["bytes"])
+                    for row in part[1]) for part in (before, after)]
+    assert known[0] == known[1] and len(known[0]) > 4, known
 
 
 def originals():

@@ -287,6 +287,41 @@ static void without_metadata_order_and_names_must_do(void **state)
 	done(&r);
 }
 
+static void cut_rank_lists_are_completed_from_start_and_stride(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	open_text(
+		&r, "t.json",
+		"{" RANK5 ",\"traceEvents\":[" KERNEL(
+			"1", "1", "1",
+			",\"Collective name\":\"allreduce\",\"Group size\":40,\"Process Group "
+			"Name\":"
+			"\"7\",\"Process Group Ranks\":\"[1, 3, 5, ...]\",\"Global rank start\":1,"
+			"\"Global rank stride\":2") "]}");
+	assert_int_equal(LAG_PART_COUNT(&r.part, comm_member), 40);
+	assert_int_equal(LAG_PART_AT(&r.part, comm_member, 39).rank, 79);
+	assert_int_equal(LAG_PART_AT(&r.part, comm, 0).comm_rank, 2);
+	done(&r);
+}
+
+/* A peer is given by its rank in the job, also where that is a rank of the group as well. */
+static void peers_are_ranks_of_the_job(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	open_text(&r, "t.json",
+		  "{\"distributedInfo\":{\"rank\":1,\"world_size\":8},\"traceEvents\":[" KERNEL(
+			  "1", "1", "1",
+			  ",\"Collective name\":\"send\",\"Group size\":4,\"Process Group "
+			  "Name\":\"7\","
+			  "\"Process Group Ranks\":\"[1, 3, 5, 7]\",\"Dst Rank\":3") "]}");
+	assert_int_equal(LAG_PART_AT(&r.part, op, 0).peer, 1);
+	done(&r);
+}
+
 static int64_t hash_on(int rank)
 {
 	struct reading r;
@@ -637,6 +672,8 @@ int main(void)
 		cmocka_unit_test(a_kernels_own_metadata_becomes_an_operation),
 		cmocka_unit_test(metadata_of_the_cpu_event_around_the_launch_is_used),
 		cmocka_unit_test(without_metadata_order_and_names_must_do),
+		cmocka_unit_test(cut_rank_lists_are_completed_from_start_and_stride),
+		cmocka_unit_test(peers_are_ranks_of_the_job),
 		cmocka_unit_test(members_agree_on_the_communicators_identity),
 		cmocka_unit_test(synchronisation_becomes_edges),
 		cmocka_unit_test(rank_and_host_come_from_the_name_where_the_trace_is_silent),

@@ -232,9 +232,25 @@ static void write_sections(struct lag_chrome *c)
 	lag_chrome_flows_between_ranks(c);
 }
 
+/* The host of all exported ranks; NULL when they have several. */
+static const char *one_host(const struct lag_chrome *c)
+{
+	int32_t host = -1;
+
+	for (size_t r = 0; r < c->trace->n_ranks; r++) {
+		if (!c->exported[r])
+			continue;
+		if (host >= 0 && c->trace->ranks[r].host != host)
+			return NULL;
+		host = c->trace->ranks[r].host;
+	}
+	return host >= 0 ? c->trace->hosts[host].name : NULL;
+}
+
 static void write_head(struct lag_chrome *c)
 {
 	struct lag_json *j = &c->json;
+	const char *host = one_host(c);
 	int64_t first = LAG_NONE;
 
 	for (size_t r = 0; r < c->trace->n_ranks && first == LAG_NONE; r++) {
@@ -255,6 +271,11 @@ static void write_head(struct lag_chrome *c)
 	lag_json_int(j, c->trace->origin_ns);
 	j->exact = true;
 	j->comma = false;
+	if (host) {
+		lag_buf_puts(&c->buf, ",\n\"host_name\": ");
+		lag_json_text(j, host);
+		j->comma = false;
+	}
 	lag_buf_puts(&c->buf, ",\n\"traceName\": ");
 	lag_json_text(j, c->trace->path);
 	j->comma = false;
