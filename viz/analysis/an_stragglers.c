@@ -12,6 +12,7 @@ static const struct lag_column columns[] = {
 	{ "step_cost_ns", "cost a step", LAG_UNIT_NS, "mean step" },
 	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
 	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS, "rank-time of others, all steps" },
+	{ "waiting_root_ns", "root of waiting", LAG_UNIT_NS, "rank-time of others, all steps" },
 	{ "steps_last", "steps last", LAG_UNIT_COUNT, NULL },
 	{ "steps_slow", "steps slow", LAG_UNIT_COUNT, NULL },
 	{ "steps_seen", "steps seen", LAG_UNIT_COUNT, NULL },
@@ -51,6 +52,7 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 	else
 		lag_table_real(out, s->step_cost_share);
 	lag_table_int(out, s->waiting_caused_ns);
+	lag_table_int(out, s->waiting_root_ns);
 	if (s->waiting_caused_ns == LAG_NONE)
 		lag_table_null(out);
 	else
@@ -74,9 +76,11 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 		lag_table_note(out, "verdict, cost and waiting are withheld: %s", all->withheld);
 		return;
 	}
-	lag_table_note(out,
-		       "verdicts compare compute with ranks of the same stage, kernel by kernel; "
-		       "arriving last (waiting caused, steps last) explains, it does not accuse");
+	lag_table_note(
+		out,
+		"verdicts compare compute with ranks of the same stage, kernel by kernel; "
+		"arriving last (waiting caused, steps last) explains, it does not accuse; root of "
+		"waiting is what the replay without a rank's slowness saves the others");
 	lag_table_note(out,
 		       "cost: mean step as measured minus the replay in which the rank is like its "
 		       "peers; computed for accused ranks only");

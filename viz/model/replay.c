@@ -113,6 +113,7 @@ struct pass {
 	int64_t *end;     /* by node */
 	int64_t *arrival; /* by instance */
 	int64_t *opened;  /* by gate */
+	int64_t *waiting; /* by rank */
 };
 
 static bool stall_free(const struct pass *p, size_t r)
@@ -181,6 +182,7 @@ static void finish(struct pass *p, size_t i)
 		if (inst >= 0 && p->arrival[inst] > from)
 			from = p->arrival[inst];
 	}
+	p->waiting[trace->gpu[i].r] += from - p->end[i];
 	if (p->change->scale_transfer && transfer > 0)
 		transfer =
 			(int64_t)((double)transfer *
@@ -243,9 +245,10 @@ enum lag_status lag_replay_run(const struct lag_replay *replay,
 	p.end = lag_calloc(trace->n_gpu, sizeof(*p.end));
 	p.arrival = lag_calloc(trace->n_instances, sizeof(*p.arrival));
 	p.opened = lag_calloc(replay->gates.n, sizeof(*p.opened));
+	p.waiting = out->waiting_ns = lag_calloc(trace->n_ranks, sizeof(*p.waiting));
 	for (size_t i = 0; p.arrival && i < trace->n_instances; i++)
 		p.arrival[i] = LAG_NONE;
-	if (p.end && p.arrival && p.opened) {
+	if (p.end && p.arrival && p.opened && p.waiting) {
 		for (size_t k = 0; k < replay->order.n; k++) {
 			int64_t code = LAG_VEC_AT(&replay->order, int64_t, k);
 			size_t i = (size_t)(code / 4);
@@ -262,14 +265,17 @@ enum lag_status lag_replay_run(const struct lag_replay *replay,
 	free(p.end);
 	free(p.arrival);
 	free(p.opened);
-	if (lag_failed(status))
+	if (lag_failed(status)) {
+		lag_replay_result_release(out);
 		return lag_err_set(err, status, "no memory to replay %zu GPU events", trace->n_gpu);
+	}
 	return LAG_OK;
 }
 
 void lag_replay_result_release(struct lag_replay_result *result)
 {
 	free(result->step_end_ns);
+	free(result->waiting_ns);
 	*result = (struct lag_replay_result){ 0 };
 }
 

@@ -36,6 +36,7 @@ struct lag_replay_result {
 	int64_t *step_end_ns; /* by step; LAG_NONE: nothing of it */
 	size_t n_steps;
 	int64_t start_ns, end_ns; /* of the steps together */
+	int64_t *waiting_ns;      /* by rank index: inside communication, for partners on record */
 };
 
 enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_steps *steps,

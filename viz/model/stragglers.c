@@ -21,6 +21,7 @@ struct work {
 	const struct lag_ledger *ledger;
 	const struct lag_replay *replay;
 	struct lag_stragglers *out;
+	struct lag_replay_result as_measured;
 	size_t n_complete;
 };
 
@@ -268,6 +269,11 @@ static enum lag_status cost_of(struct work *w, size_t r, uint8_t *fixed, struct 
 		return status;
 	s->step_cost_ns = w->out->step_ns - lag_replay_step_ns(&result);
 	s->step_cost_share = (double)s->step_cost_ns / (double)w->out->step_ns;
+	s->waiting_root_ns = 0;
+	for (size_t o = 0; o < w->trace->n_ranks; o++) {
+		if (o != r)
+			s->waiting_root_ns += w->as_measured.waiting_ns[o] - result.waiting_ns[o];
+	}
 	lag_replay_result_release(&result);
 	return LAG_OK;
 }
@@ -281,7 +287,7 @@ static void drop_harmless(struct work *w, struct lag_straggler *s)
 		return;
 	s->verdict = LAG_VERDICT_NONE;
 	s->cause = LAG_CAUSE_NONE;
-	s->step_cost_ns = LAG_NONE;
+	s->step_cost_ns = s->waiting_root_ns = LAG_NONE;
 	s->steps_slow = 0;
 }
 
@@ -338,14 +344,11 @@ static enum lag_status borrow(struct work *w, struct lag_context *ctx, struct la
 static enum lag_status measure_step(struct work *w, struct lag_err *err)
 {
 	struct lag_replay_change change = { 0 };
-	struct lag_replay_result result;
-	enum lag_status status = lag_replay_run(w->replay, &change, &result, err);
+	enum lag_status status = lag_replay_run(w->replay, &change, &w->as_measured, err);
 
-	if (lag_failed(status))
-		return status;
-	w->out->step_ns = lag_replay_step_ns(&result);
-	lag_replay_result_release(&result);
-	return LAG_OK;
+	if (!lag_failed(status))
+		w->out->step_ns = lag_replay_step_ns(&w->as_measured);
+	return status;
 }
 
 enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_stragglers *out,
@@ -363,7 +366,7 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 	if (!out->ranks)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", out->n_ranks);
 	for (size_t r = 0; r < out->n_ranks; r++)
-		out->ranks[r].step_cost_ns = LAG_NONE;
+		out->ranks[r].step_cost_ns = out->ranks[r].waiting_root_ns = LAG_NONE;
 	check_whole(&w);
 	status = measure_step(&w, err);
 	for (size_t r = 0; r < out->n_ranks; r++)
@@ -376,6 +379,7 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 		else
 			status = add_costs(&w, err);
 	}
+	lag_replay_result_release(&w.as_measured);
 	if (lag_failed(status))
 		lag_stragglers_release(out);
 	return status;

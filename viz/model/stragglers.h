@@ -31,7 +31,10 @@ struct lag_straggler {
 	int64_t step_cost_ns; /* mean a step: what the run would win; LAG_NONE: not accused, withheld */
 	double step_cost_share;
 	int64_t waiting_caused_ns; /* exposed waiting of others for it, all steps; LAG_NONE withheld */
-	uint32_t steps_last;       /* steps in which it was waited for the longest */
+	/* Waiting of others, exposed or not, that the replay without its slowness does not have: the delay
+	 * is followed to where it began. LAG_NONE: not accused, withheld. */
+	int64_t waiting_root_ns;
+	uint32_t steps_last; /* steps in which it was waited for the longest */
 	uint32_t steps_slow, steps_seen;
 	double ratio; /* compute v. peers; NAN: none */
 };
