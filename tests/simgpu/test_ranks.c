@@ -399,6 +399,7 @@ static void case_contend(void)
 	NEED(cudaStreamSynchronize(compute) == cudaSuccess);
 	NEED(cudaEventElapsedTime(&ms, e[0], e[1]) == cudaSuccess);
 	NEED(ms > 9.9F && ms < 10.2F);
+	NEED(cudaEventDestroy(e[0]) == cudaSuccess && cudaEventDestroy(e[1]) == cudaSuccess);
 }
 
 int main(int argc, char **argv)

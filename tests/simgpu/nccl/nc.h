@@ -59,6 +59,7 @@ struct nc_tx {
 struct ncclComm {
 	int refs, rank, n, device;
 	uint64_t hash;
+	uint64_t ordinal; /* n-th of this process: the same in every run of one seed */
 	char name[96];
 	struct nc_shared *shm;
 	size_t shm_bytes;

@@ -129,6 +129,7 @@ struct ncclComm *nc_comm_attach(const char *name, uint64_t hash, int n, int rank
 {
 	struct ncclComm *c = calloc(1, sizeof *c);
 	const char *algo = sim_env_text("SIMGPU_NCCL_ALGO");
+	static uint64_t n_made;
 
 	if (!c) {
 		return NULL;
@@ -137,6 +138,7 @@ struct ncclComm *nc_comm_attach(const char *name, uint64_t hash, int n, int rank
 	c->n = n;
 	c->rank = rank;
 	c->hash = hash;
+	c->ordinal = __atomic_fetch_add(&n_made, 1, __ATOMIC_RELAXED);
 	c->device = sim_device_current();
 	c->link_sigma = sim_env_double("SIMGPU_LINK_SIGMA", 0.05);
 	c->tree = algo && strcmp(algo, "tree") == 0;

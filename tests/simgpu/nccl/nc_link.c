@@ -15,7 +15,8 @@ static struct nc_tx *tx_of(struct ncclComm *c, enum nc_channel ch, int to)
 static double noise(const struct ncclComm *c, int to, uint64_t nth)
 {
 	double sigma = c->link_sigma;
-	uint64_t key = c->hash ^ ((uint64_t)c->rank << 40) ^ ((uint64_t)to << 20) ^ nth;
+	uint64_t me = (uint64_t)c->members[c->rank].rank_in_world << 8 ^ (uint64_t)c->rank;
+	uint64_t key = c->ordinal << 56 ^ me << 36 ^ ((uint64_t)to << 28) ^ nth;
 
 	return sigma > 0.0 ? 1.0 + sigma * fabs(sim_rand_normal(SIM_RAND_LINK, key)) : 1.0;
 }
