@@ -7,6 +7,7 @@
 
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
+#include "viz/model/comm_text.h"
 
 #define WAIT_SHARE_MAX 0.05 /* of the transfer, for an instance whose bandwidth counts */
 

@@ -4,6 +4,7 @@
 
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
+#include "viz/model/comm_text.h"
 
 static const struct lag_column columns[] = {
 	{ "communicator", "communicator", LAG_UNIT_TEXT, NULL },

@@ -3,7 +3,6 @@
 #ifndef VIZ_ANALYSIS_STAT_H
 #define VIZ_ANALYSIS_STAT_H
 
-#include "schema/base/buf.h"
 #include "viz/model/context.h"
 
 /* Values that grow one by one. Zero-initialise; release when done. */
@@ -31,12 +30,6 @@ enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag
 /* Whether a GPU event is part of the report: its step is chosen, or no steps were asked for. */
 bool lag_covers_gpu(const struct lag_context *ctx, const struct lag_steps *steps, size_t gpu);
 bool lag_covers_launch(const struct lag_context *ctx, const struct lag_steps *steps, size_t launch);
-
-/* Job ranks of a communicator's members, runs shortened: "0-3,8,...". Replaces out. */
-void lag_comm_members(const struct lag_trace *trace, size_t comm, struct lag_buf *out);
-
-/* Its name, else its identity. Replaces out. */
-void lag_comm_label(const struct lag_trace *trace, size_t comm, struct lag_buf *out);
 
 /* Mean over recorded ranks of their spans of the step; LAG_NONE when none has one. */
 int64_t lag_step_length(const struct lag_steps *steps, size_t step);

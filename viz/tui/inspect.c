@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "viz/model/comm_text.h"
 #include "viz/tui/text.h"
 
 static void set_event(const struct lag_scene *scene, struct lag_spot *out, size_t gpu)
@@ -83,6 +84,8 @@ static int put_op(const struct lag_scene *scene, int32_t launch, char *out, size
 	const struct lag_instance *instance = NULL;
 	char number[LAG_NUM_MAX], text[96] = "";
 	int64_t peer = member_rank(trace, op->comm, op->peer);
+	struct lag_buf comm = { 0 };
+	int n;
 
 	if (op->instance >= 0)
 		instance = &trace->instances[op->instance];
@@ -96,11 +99,16 @@ static int put_op(const struct lag_scene *scene, int32_t launch, char *out, size
 	if (item->n_ops > 1)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), " +%u more",
 			 item->n_ops - 1);
-	return snprintf(out, size, "%s%s, %s, comm %04llx (%s) seq %lld", lag_func_name(op->func),
-			text, lag_num_bytes(number, op->bytes > 0 ? op->bytes : 0),
-			(unsigned long long)trace->comms[op->comm].hash & 0xffff,
-			lag_comm_role_name(scene->data->roles->comm_role[op->comm]),
-			(long long)op->seq);
+	lag_comm_label(trace, op->comm, &comm);
+	/* Of an identity the first digits tell it apart, as in git. */
+	if (!trace->comms[op->comm].name[0] && comm.n > 8)
+		comm.text[comm.n = 8] = '\0';
+	n = snprintf(out, size, "%s%s, %s, %s %s seq %lld", lag_func_name(op->func), text,
+		     lag_num_bytes(number, op->bytes > 0 ? op->bytes : 0),
+		     lag_comm_role_name(scene->data->roles->comm_role[op->comm]),
+		     lag_buf_text(&comm), (long long)op->seq);
+	lag_buf_release(&comm);
+	return n;
 }
 
 void lag_inspect_what(const struct lag_scene *scene, int32_t r, const struct lag_spot *spot,
@@ -130,7 +138,46 @@ void lag_inspect_what(const struct lag_scene *scene, int32_t r, const struct lag
 			 (long long)trace->lanes[event->lane].stream);
 }
 
-static int put_waited(const struct lag_scene *scene, const struct lag_wait *wait, char *out)
+int64_t lag_inspect_longest_wait(const struct lag_scene *scene, const struct lag_instance *instance,
+				 int32_t *who)
+{
+	const struct lag_trace *trace = scene->data->trace;
+	int64_t longest = 0;
+
+	for (uint32_t i = 0; i < instance->n; i++) {
+		const struct lag_op *op = &trace->ops[trace->instance_ops[instance->first + i]];
+		const struct lag_wait *wait;
+
+		if (op->launch < 0 || (size_t)op->launch >= scene->data->waits->n)
+			continue;
+		wait = &scene->data->waits->launch[op->launch];
+		if (wait->wait_ns != LAG_NONE && wait->wait_ns > longest &&
+		    wait->wait_ns > (int64_t)wait->uncertainty_ns) {
+			longest = wait->wait_ns;
+			*who = (int32_t)op->r;
+		}
+	}
+	return longest;
+}
+
+/* Who waited for this one, when it waited for nobody itself. */
+static int put_last(const struct lag_scene *scene, const struct lag_op *op, char *out)
+{
+	const struct lag_trace *trace = scene->data->trace;
+	const struct lag_instance *instance =
+		op->instance >= 0 ? &trace->instances[op->instance] : NULL;
+	char number[LAG_NUM_MAX];
+	int32_t who = -1;
+	int64_t ns = instance ? lag_inspect_longest_wait(scene, instance, &who) : 0;
+
+	if (who < 0 || instance->last != (int32_t)op->r)
+		return snprintf(out, LAG_INSPECT_MAX, "waited for nobody");
+	return snprintf(out, LAG_INSPECT_MAX, "came last: rank %lld waited %s for it",
+			(long long)trace->ranks[who].rank, lag_num_ns(number, ns));
+}
+
+static int put_waited(const struct lag_scene *scene, const struct lag_wait *wait,
+		      const struct lag_op *op, char *out)
 {
 	const struct lag_trace *trace = scene->data->trace;
 	char number[LAG_NUM_MAX];
@@ -143,7 +190,7 @@ static int put_waited(const struct lag_scene *scene, const struct lag_wait *wait
 				"arrivals differ by less than the clock error (±%s)",
 				lag_num_error(number, wait->uncertainty_ns));
 	if (wait->wait_ns == 0)
-		return snprintf(out, LAG_INSPECT_MAX, "came last, or waited for nobody");
+		return put_last(scene, op, out);
 	if (wait->last < 0)
 		return snprintf(out, LAG_INSPECT_MAX, "waited %s%s", wait->lower_bound ? "≥ " : "",
 				lag_num_ns(number, wait->wait_ns));
@@ -165,12 +212,14 @@ void lag_inspect_why(const struct lag_scene *scene, const struct lag_spot *spot,
 		const struct lag_wait *wait = &scene->data->waits->launch[spot->launch];
 		const struct lag_op *op = &trace->ops[trace->launches[spot->launch].first_op];
 
-		n = put_waited(scene, wait, out);
+		n = put_waited(scene, wait, op, out);
 		if (n < 0 || n >= LAG_INSPECT_MAX - 1 || wait->transfer_ns == LAG_NONE)
 			return;
 		n += snprintf(out + n, LAG_INSPECT_MAX - (size_t)n, " · transfer %s",
 			      lag_num_ns(number, wait->transfer_ns));
-		if (wait->transfer_ns > 0 && op->bytes > 0 && n < LAG_INSPECT_MAX)
+		/* What a rate means for a collective depends on its algorithm. */
+		if (wait->transfer_ns > 0 && op->bytes > 0 && n < LAG_INSPECT_MAX &&
+		    (op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV))
 			snprintf(out + n, LAG_INSPECT_MAX - (size_t)n, " (%.1f GB/s)",
 				 (double)op->bytes / (double)wait->transfer_ns);
 		return;

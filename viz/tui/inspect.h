@@ -24,6 +24,10 @@ void lag_inspect_what(const struct lag_scene *scene, int32_t r, const struct lag
 void lag_inspect_why(const struct lag_scene *scene, const struct lag_spot *spot,
 		     char out[LAG_INSPECT_MAX]);
 
+/* Longest wait of an instance's members beyond the clock error; *who is who waited. 0 = nobody. */
+int64_t lag_inspect_longest_wait(const struct lag_scene *scene, const struct lag_instance *instance,
+				 int32_t *who);
+
 /* Where a time is called from: the start of the step that holds it, else of the run. */
 int64_t lag_inspect_origin(const struct lag_scene *scene, int64_t t);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "schema/base/mem.h"
+#include "viz/tui/inspect.h"
 #include "viz/tui/text.h"
 
 static int64_t step_share(const struct lag_scene *scene, int64_t per_mille_tenths)
@@ -12,29 +13,6 @@ static int64_t step_share(const struct lag_scene *scene, int64_t per_mille_tenth
 	int64_t step = scene->facts.step_median_ns;
 
 	return step == LAG_NONE ? 1000 : step / 10000 * per_mille_tenths;
-}
-
-/* Longest wait of an instance's members; *who is who waited. */
-static int64_t longest_wait(const struct lag_scene *scene, const struct lag_instance *instance,
-			    int32_t *who)
-{
-	const struct lag_trace *trace = scene->data->trace;
-	int64_t longest = 0;
-
-	for (uint32_t i = 0; i < instance->n; i++) {
-		const struct lag_op *op = &trace->ops[trace->instance_ops[instance->first + i]];
-		const struct lag_wait *wait;
-
-		if (op->launch < 0 || (size_t)op->launch >= scene->data->waits->n)
-			continue;
-		wait = &scene->data->waits->launch[op->launch];
-		if (wait->wait_ns != LAG_NONE && wait->wait_ns > longest &&
-		    wait->wait_ns > (int64_t)wait->uncertainty_ns) {
-			longest = wait->wait_ns;
-			*who = (int32_t)op->r;
-		}
-	}
-	return longest;
 }
 
 static void go_late(struct lag_scene *scene, const struct lag_instance *instance, int32_t who,
@@ -88,7 +66,7 @@ bool lag_jump_late(struct lag_scene *scene, bool forward)
 		int32_t who = -1;
 		bool wanted = instance->last >= 0 &&
 			      !(others && roles[instance->comm] == LAG_ROLE_PIPELINE);
-		int64_t ns = wanted ? longest_wait(scene, instance, &who) : 0;
+		int64_t ns = wanted ? lag_inspect_longest_wait(scene, instance, &who) : 0;
 
 		if (who >= 0 && ns >= least) {
 			go_late(scene, instance, who, ns);
@@ -190,7 +168,7 @@ bool lag_jump_worst_wait(struct lag_scene *scene, int32_t comm, int func)
 		if ((comm >= 0 && instance->comm != (uint32_t)comm) ||
 		    (func >= 0 && instance->func != func) || instance->last < 0)
 			continue;
-		ns = longest_wait(scene, instance, &who);
+		ns = lag_inspect_longest_wait(scene, instance, &who);
 		if (who >= 0 && ns > most) {
 			most = ns;
 			worst = instance;

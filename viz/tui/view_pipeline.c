@@ -20,6 +20,9 @@ struct pipe_view {
 	int chart_x, chart, pitch;     /* cells, as last drawn */
 	int64_t *columns;
 	int n_columns;
+	size_t *rows; /* of the table, by stage: of this group and step; n_rows = none */
+	int rows_group;
+	int32_t rows_step;
 };
 
 static enum lag_status open_view(struct lag_scene *scene, void *state, struct lag_err *err)
@@ -37,6 +40,7 @@ static void close_view(void *state)
 	struct pipe_view *view = state;
 
 	free(view->columns);
+	free(view->rows);
 }
 
 static const struct lag_pipe_group *group_of(const struct lag_scene *scene,
@@ -78,19 +82,38 @@ static bool window_of(const struct lag_scene *scene, const struct pipe_view *vie
 	return true;
 }
 
-/* Row of the bubble table for a stage in the selected step; n_rows = none. */
-static size_t bubble_row(const struct lag_scene *scene, const struct pipe_view *view, int stage)
+/* Finds the table's rows of the shown group and step, once for each: the table has a row for every
+ * rank and step. */
+static void find_rows(const struct lag_scene *scene, struct pipe_view *view)
 {
-	int64_t number = scene->step < 0 ? LAG_NONE : scene->data->steps->steps[scene->step].number;
-	size_t row = 0, n = view->table ? view->table->n_rows : 0;
+	int64_t number = scene->data->steps->steps[scene->step].number;
+	int n_stages = group_of(scene, view)->n_stages;
+	size_t *rows;
 
-	for (; row < n; row++) {
-		if (lag_cell_int(view->table, row, "group") == view->group &&
-		    lag_cell_int(view->table, row, "stage") == stage &&
-		    lag_cell_int(view->table, row, "step") == number)
-			break;
+	if (!view->table ||
+	    (view->rows && view->rows_group == view->group && view->rows_step == scene->step))
+		return;
+	rows = realloc(view->rows, (size_t)n_stages * sizeof(*rows));
+	if (!rows)
+		return;
+	view->rows = rows;
+	view->rows_group = view->group;
+	view->rows_step = scene->step;
+	for (int s = 0; s < n_stages; s++)
+		rows[s] = view->table->n_rows;
+	for (size_t row = 0; row < view->table->n_rows; row++) {
+		int64_t stage = lag_cell_int(view->table, row, "stage");
+
+		if (stage >= 0 && stage < n_stages &&
+		    lag_cell_int(view->table, row, "step") == number &&
+		    lag_cell_int(view->table, row, "group") == view->group)
+			rows[stage] = row;
 	}
-	return row;
+}
+
+static size_t bubble_row(const struct pipe_view *view, int stage)
+{
+	return view->rows ? view->rows[stage] : view->table->n_rows;
 }
 
 /* ------------------------------------------------------------------ blocks */
@@ -183,10 +206,10 @@ static void draw_stage(struct lag_scene *scene, struct pipe_view *view, int stag
 
 #define FIGURE 9 /* cells of "31.0 %" and its heading */
 
-static void draw_figures(const struct lag_scene *scene, const struct pipe_view *view, int stage,
-			 struct lag_canvas *line, int x, int n)
+static void draw_figures(const struct pipe_view *view, int stage, struct lag_canvas *line, int x,
+			 int n)
 {
-	size_t row = bubble_row(scene, view, stage);
+	size_t row = view->table ? bubble_row(view, stage) : 0;
 	double measured, ideal;
 	char number[LAG_NUM_MAX];
 
@@ -212,7 +235,7 @@ static double sum_over_stages(const struct lag_scene *scene, const struct pipe_v
 
 	*n = 0;
 	for (int s = 0; s < group_of(scene, view)->n_stages; s++) {
-		int64_t ns = lag_cell_int(view->table, bubble_row(scene, view, s), column);
+		int64_t ns = lag_cell_int(view->table, bubble_row(view, s), column);
 
 		if (ns == LAG_NONE)
 			continue;
@@ -350,6 +373,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 		draw_empty(scene, canvas);
 		return;
 	}
+	find_rows(scene, view);
 	n_figures = !view->table          ? 0
 		    : canvas->width >= 90 ? 3
 		    : canvas->width >= 70 ? 2
@@ -376,7 +400,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 		draw_label(scene, stage, r, label, &line);
 		draw_stage(scene, view, stage, &axis, &chart);
 		if (n_figures)
-			draw_figures(scene, view, stage, &line, figures, n_figures);
+			draw_figures(view, stage, &line, figures, n_figures);
 		if (scene->printing || stage != view->list.selected)
 			continue;
 		lag_draw_mark(&line, 0, 0, label - 1, LAG_STYLE_SELECTED);

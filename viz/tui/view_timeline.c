@@ -282,24 +282,24 @@ static int remark_width(const struct timeline *view)
 
 /* ------------------------------------------------------------------ below the rows */
 
-static void draw_where(struct lag_scene *scene, struct lag_canvas *canvas, int y, int64_t at,
-		       const struct lag_spot *spot)
+/* "start 112.480 ms  dur 9.310 ms", or the time since the mark. */
+static unsigned where_text(const struct lag_scene *scene, const struct lag_spot *spot,
+			   char out[160])
 {
-	int64_t origin = lag_inspect_origin(scene, at);
-	char start[LAG_NUM_MAX], ns[LAG_NUM_MAX], text[160];
+	int64_t origin = lag_inspect_origin(scene, scene->time_ns);
+	char start[LAG_NUM_MAX], ns[LAG_NUM_MAX];
 
 	if (scene->mark_ns != LAG_NONE) {
-		snprintf(text, sizeof(text), "%s from the mark",
+		snprintf(out, 160, "%s from the mark",
 			 lag_num_ms(ns, scene->time_ns - scene->mark_ns));
-		lag_draw_right(canvas, 0, y, canvas->width - 1, LAG_STYLE_WAIT, text);
-		return;
+		return LAG_STYLE_WAIT;
 	}
 	if (spot->class < 0 && spot->gpu < 0)
-		snprintf(text, sizeof(text), "at %s", lag_num_ms(start, at - origin));
+		snprintf(out, 160, "at %s", lag_num_ms(start, scene->time_ns - origin));
 	else
-		snprintf(text, sizeof(text), "start %s  dur %s",
-			 lag_num_ms(start, spot->t0 - origin), lag_num_ms(ns, spot->t1 - spot->t0));
-	lag_draw_right(canvas, 0, y, canvas->width - 1, LAG_STYLE_NUMBER, text);
+		snprintf(out, 160, "start %s  dur %s", lag_num_ms(start, spot->t0 - origin),
+			 lag_num_ms(ns, spot->t1 - spot->t0));
+	return LAG_STYLE_NUMBER;
 }
 
 /* On the rule between rows and detail: what the glyphs mean. */
@@ -333,9 +333,10 @@ static void draw_detail(struct lag_scene *scene, struct timeline *view, struct l
 			int y, int lines)
 {
 	const struct lag_row *row = lag_rows_at(&view->rows, view->list.selected);
-	char what[LAG_INSPECT_MAX], why[LAG_INSPECT_MAX];
+	char what[LAG_INSPECT_MAX], why[LAG_INSPECT_MAX], where[160];
 	struct lag_spot spot;
-	int room;
+	unsigned style;
+	int room, left = canvas->width >= 40;
 
 	if (lines >= 3) {
 		lag_draw_run(canvas, 0, y, canvas->width, 0x2500, LAG_STYLE_DIM);
@@ -343,26 +344,30 @@ static void draw_detail(struct lag_scene *scene, struct timeline *view, struct l
 		lines--;
 	}
 	if (row->n_ranks > 0) {
-		lag_draw_printf(canvas, 1, y, LAG_STYLE_TEXT,
+		lag_draw_printf(canvas, left, y, LAG_STYLE_TEXT,
 				"%d ranks together: Enter or e shows them", row->n_ranks);
 		return;
 	}
 	lag_inspect_at(scene, row->r, row->lane, scene->time_ns, &spot);
 	lag_inspect_what(scene, row->r, &spot, what);
 	lag_inspect_why(scene, &spot, why);
-	room = canvas->width >= 70 ? canvas->width - 44 : canvas->width - 2;
-	if (lines == 1 && why[0] && spot.launch >= 0 && canvas->width < 70)
-		lag_draw_field(canvas, 0, y, canvas->width, LAG_STYLE_TEXT, why);
-	else
-		lag_draw_field(canvas, canvas->width >= 40, y, room, LAG_STYLE_TEXT, what);
-	if (canvas->width >= 70)
-		draw_where(scene, canvas, y, scene->time_ns, &spot);
-	if (lines < 2)
-		return;
-	lag_draw_field(canvas, 1, y + 1, canvas->width - 2,
-		       spot.launch >= 0 ? LAG_STYLE_WAIT : LAG_STYLE_DIM, why);
-	if (canvas->width < 70 && canvas->width >= 36 && !why[0])
-		draw_where(scene, canvas, y + 1, scene->time_ns, &spot);
+	style = where_text(scene, &spot, where);
+	room = canvas->width - left;
+	if (canvas->width >= 70) {
+		lag_draw_right(canvas, 0, y, canvas->width - 1, style, where);
+		room -= lag_canvas_text_width(canvas, where) + 4;
+	} else if (lines >= 2 && canvas->width >= 36) {
+		lag_draw_right(canvas, 0, y + 1, canvas->width - 1, style, where);
+	} else if (why[0] && spot.launch >= 0) {
+		snprintf(what, sizeof(what), "%s", why); /* who waited matters most */
+	}
+	/* The row says the rank, too. */
+	if (lag_canvas_text_width(canvas, what) > room && strstr(what, " · rank "))
+		*strstr(what, " · rank ") = '\0';
+	lag_draw_field(canvas, left, y, room, LAG_STYLE_TEXT, what);
+	if (lines >= 2 && canvas->width >= 70)
+		lag_draw_sentence(canvas, left, y + 1, canvas->width - left,
+				  spot.launch >= 0 ? LAG_STYLE_WAIT : LAG_STYLE_DIM, why);
 }
 
 static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canvas,
