@@ -8,11 +8,16 @@
 /* Version and number of copies, once known. Writer thread. */
 void lag_nccl_describe(struct lag_trace_producer *prod);
 
+/* What an annotation of NCCL's own domain tells. comm_hash 0, others LAG_NONE: not told. */
+struct lag_nccl_note {
+	uint64_t comm_hash;
+	int64_t bytes, peer;
+	int64_t n_ranks, rank, device; /* of a communicator that was made */
+};
+
 /* An annotation of NCCL's own domain begins or ends on this thread. Calls that were interposed only give
- * NCCL's hash of the communicator to what is already recorded; others become operations here.
- * comm_hash 0 = unknown. bytes and peer: LAG_NONE = not told. */
-void lag_nccl_annotated(const char *name, size_t n, uint64_t comm_hash, int64_t bytes,
-			int64_t peer);
-void lag_nccl_annotation_ends(void);
+ * NCCL's hash of the communicator to what is already recorded; others become operations here. */
+void lag_nccl_annotated(const char *name, size_t n, const struct lag_nccl_note *note);
+void lag_nccl_annotation_ends(const struct lag_nccl_note *note); /* NULL = nothing told */
 
 #endif

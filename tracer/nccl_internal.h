@@ -51,6 +51,7 @@ struct lag_nccl_thread {
 	uint32_t n_ops;  /* in the group */
 	int64_t group_id, group_enter_ns;
 	struct lag_comm *comm; /* of the call we are in */
+	uint64_t made_hash;    /* NCCL's, of the communicator that the call made */
 	uint64_t unique_hash;  /* of the id that ncclCommInitAll made inside */
 	int noted_depth;       /* annotations outside interposed calls; the outermost counts */
 	int noted;             /* what the outermost one is */

@@ -18,6 +18,7 @@ struct pending {
 	ncclComm_t *handle;
 	uint64_t hash;
 	int64_t n_ranks, rank, parent;
+	uint64_t nccl_hash; /* 0 = not told, as for all but one of many */
 };
 
 /* Groups that make communicators are made by one thread at a time in practice; each slot belongs to
@@ -51,15 +52,18 @@ static void announce(const struct pending *p)
 	t = comm ? lag_sink_enter(LAG_REC_comm) : NULL;
 	if (!t)
 		return;
+	atomic_store(&comm->nccl_hash, p->nccl_hash);
 	(void)lag_comm_complete(comm);
 	lag_comm_write(t, comm);
 	lag_sink_leave(t);
 }
 
-static void made(const struct pending *p, ncclResult_t rc)
+static void made(struct pending *p, ncclResult_t rc)
 {
 	uint32_t tid = lag_sink_tid();
 
+	p->nccl_hash = lag_nccl_self()->made_hash;
+	lag_nccl_self()->made_hash = 0;
 	if (rc != ncclSuccess && rc != ncclInProgress)
 		return;
 	if (!lag_nccl_self()->group_depth) {
@@ -109,8 +113,8 @@ LAG_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqu
 					 int rank)
 {
 	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank,
-			     LAG_NONE };
+	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE,
+			     0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRank
 				  ? real->ncclCommInitRank(comm, nranks, commId, rank)
@@ -126,8 +130,8 @@ LAG_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncc
 					       int rank, ncclConfig_t *config)
 {
 	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank,
-			     LAG_NONE };
+	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE,
+			     0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRankConfig
 				  ? real->ncclCommInitRankConfig(comm, nranks, commId, rank, config)
@@ -145,8 +149,9 @@ LAG_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks
 {
 	const struct lag_nccl_real *real = lag_nccl_real();
 	bool known = nId > 0 && commIds;
-	struct pending p = { newcomm, known ? lag_hash_bytes(&commIds[0], sizeof(commIds[0])) : 0,
-			     nranks, myrank, LAG_NONE };
+	struct pending p = { newcomm,  known ? lag_hash_bytes(&commIds[0], sizeof(commIds[0])) : 0,
+			     nranks,   myrank,
+			     LAG_NONE, 0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRankScalable
 				  ? real->ncclCommInitRankScalable(newcomm, nranks, myrank, nId,
@@ -170,8 +175,9 @@ LAG_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *d
 		self->unique_hash = 0;
 	rc = real->ncclCommInitAll ? real->ncclCommInitAll(comm, ndev, devlist) : ABSENT;
 	lag_life_leave();
+	self->made_hash = 0;
 	for (int i = 0; ours && rc == ncclSuccess && i < ndev; i++) {
-		struct pending p = { &comm[i], self->unique_hash, ndev, i, LAG_NONE };
+		struct pending p = { &comm[i], self->unique_hash, ndev, i, LAG_NONE, 0 };
 
 		made(&p, rc);
 	}
@@ -195,7 +201,7 @@ LAG_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclC
 				      ncclConfig_t *config)
 {
 	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE };
+	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, 0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc;
 
@@ -213,7 +219,7 @@ LAG_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 				       ncclConfig_t *config, int shrinkFlags)
 {
 	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE };
+	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, 0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = ABSENT;
 

@@ -33,28 +33,30 @@ static void learn_hash(struct lag_comm *comm, uint64_t nccl_hash)
 }
 
 /* All members see the same commHash, so it serves as identity where nothing better is known. */
-static struct lag_comm *noted_comm(uint64_t comm_hash)
+static struct lag_comm *noted_comm(const struct lag_nccl_note *note)
 {
-	struct lag_comm *comm = lag_comm_find((uintptr_t)comm_hash);
+	struct lag_comm *comm = lag_comm_find((uintptr_t)note->comm_hash);
 
 	if (comm)
 		return comm;
-	comm = lag_comm_add((uintptr_t)comm_hash, lag_hash_u64(comm_hash), LAG_NONE, LAG_NONE,
-			    LAG_NONE);
-	if (comm)
-		learn_hash(comm, comm_hash);
+	comm = lag_comm_add((uintptr_t)note->comm_hash, lag_hash_u64(note->comm_hash),
+			    note->n_ranks, note->rank, LAG_NONE);
+	if (comm) {
+		comm->device = note->device;
+		learn_hash(comm, note->comm_hash);
+	}
 	return comm;
 }
 
-static void note_op(struct lag_nccl_thread *self, enum lag_func func, uint64_t comm_hash,
-		    int64_t bytes, int64_t peer)
+static void note_op(struct lag_nccl_thread *self, enum lag_func func,
+		    const struct lag_nccl_note *note)
 {
 	struct lag_op_call op = { .func = func,
-				  .count = bytes > 0 ? (size_t)bytes : 0,
+				  .count = note->bytes > 0 ? (size_t)note->bytes : 0,
 				  .datatype = LAG_DT_UINT8,
 				  .redop = LAG_NONE,
-				  .peer = peer };
-	struct lag_comm *comm = comm_hash ? noted_comm(comm_hash) : NULL;
+				  .peer = note->peer };
+	struct lag_comm *comm = note->comm_hash ? noted_comm(note) : NULL;
 
 	if (!comm || !(self->noted_op = lag_op_write(&op, comm, LAG_OP_FROM_NVTX)))
 		return;
@@ -62,13 +64,13 @@ static void note_op(struct lag_nccl_thread *self, enum lag_func func, uint64_t c
 	self->noted_pushed = !self->group_depth && lag_cupti_push(self->noted_op);
 }
 
-void lag_nccl_annotated(const char *name, size_t n, uint64_t comm_hash, int64_t bytes, int64_t peer)
+void lag_nccl_annotated(const char *name, size_t n, const struct lag_nccl_note *note)
 {
 	struct lag_nccl_thread *self = lag_nccl_self();
 	enum lag_func func;
 
 	if (self->depth > 0) {
-		learn_hash(self->comm, comm_hash);
+		learn_hash(self->comm, note->comm_hash);
 		return;
 	}
 	if (self->noted_depth++ || !lag_config_get()->nccl || !lag_tracer_start())
@@ -85,14 +87,18 @@ void lag_nccl_annotated(const char *name, size_t n, uint64_t comm_hash, int64_t 
 	}
 	func = lag_func_parse(name, n);
 	if (func != LAG_FUNC_UNKNOWN)
-		note_op(self, func, comm_hash, bytes, peer);
+		note_op(self, func, note);
 }
 
-void lag_nccl_annotation_ends(void)
+void lag_nccl_annotation_ends(const struct lag_nccl_note *note)
 {
 	struct lag_nccl_thread *self = lag_nccl_self();
 
-	if (self->depth > 0 || !self->noted_depth || --self->noted_depth)
+	if (self->depth > 0) {
+		self->made_hash = note ? note->comm_hash : 0;
+		return;
+	}
+	if (!self->noted_depth || --self->noted_depth)
 		return;
 	if (self->noted == NOTED_GROUP_END) {
 		lag_group_end_leave(self->noted_pushed, self->noted_launch_ns, LAG_NONE);
@@ -100,6 +106,8 @@ void lag_nccl_annotation_ends(void)
 		if (self->noted_pushed)
 			lag_cupti_pop();
 		lag_op_end(self->noted_op, LAG_NONE);
+	} else if (note && note->comm_hash && note->n_ranks != LAG_NONE && lag_guard_on()) {
+		(void)noted_comm(note);
 	}
 	self->noted = NOTED_NOTHING;
 }

@@ -134,16 +134,15 @@ static nvtxRangeId_t next_id(void)
 static void nccl_begins(const nvtxEventAttributes_t *attr)
 {
 	const nvtxPayloadData_t *data = NULL;
-	int64_t bytes = LAG_NONE, peer = LAG_NONE;
+	struct lag_nccl_note note = LAG_NVTX_NO_NOTE;
 	struct lag_nvtx_text msg;
-	uint64_t comm_hash = 0;
 
 	lag_nvtx_message(&msg, attr);
 	if (attr && attr->payloadType == (int32_t)NVTX_PAYLOAD_TYPE_EXT && attr->reserved0 > 0)
 		data = (const nvtxPayloadData_t *)(uintptr_t)attr->payload.ullValue;
 	if (data)
-		lag_nvtx_schema_read(data, &comm_hash, &bytes, &peer);
-	lag_nccl_annotated(msg.text, msg.n, comm_hash, bytes, peer);
+		lag_nvtx_schema_read(data, &note);
+	lag_nccl_annotated(msg.text, msg.n, &note);
 }
 
 /* ---- NVTX's core functions ---- */
@@ -308,7 +307,7 @@ static int NVTX_API domain_push_ex(nvtxDomainHandle_t domain, const nvtxEventAtt
 static int NVTX_API domain_pop(nvtxDomainHandle_t domain)
 {
 	if (is_nccl(domain))
-		lag_nccl_annotation_ends();
+		lag_nccl_annotation_ends(NULL);
 	else
 		end(LAG_RANGE_PUSH, LAG_NONE, domain);
 	return depth > 0 ? --depth : -1;
@@ -397,11 +396,16 @@ static int NVTX_API push_payload(nvtxDomainHandle_t domain, const nvtxPayloadDat
 	return domain_push_ex(domain, NULL);
 }
 
+/* NCCL tells only here what it has made. */
 static int NVTX_API pop_payload(nvtxDomainHandle_t domain, const nvtxPayloadData_t *data, size_t n)
 {
-	(void)data;
-	(void)n;
-	return domain_pop(domain);
+	struct lag_nccl_note note;
+
+	if (!is_nccl(domain) || !data || !n)
+		return domain_pop(domain);
+	lag_nvtx_schema_read(data, &note);
+	lag_nccl_annotation_ends(&note);
+	return depth > 0 ? --depth : -1;
 }
 
 static nvtxRangeId_t NVTX_API start_payload(nvtxDomainHandle_t domain,

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <wchar.h>
 
+#include "tracer/nccl_door.h"
+
 #define LAG_NVTX_TEXT_MAX 2048 /* of a wide string after conversion */
 
 struct lag_nvtx_text {
@@ -40,9 +42,10 @@ const struct lag_nvtx_name *lag_nvtx_category_find(nvtxDomainHandle_t domain, ui
 
 /* Layout of NCCL's payloads, learnt from their registration. */
 void lag_nvtx_schema_learn(const nvtxPayloadSchemaAttr_t *schema);
-/* comm_hash 0, bytes and peer LAG_NONE where the payload has none. */
-void lag_nvtx_schema_read(const nvtxPayloadData_t *data, uint64_t *comm_hash, int64_t *bytes,
-			  int64_t *peer);
+void lag_nvtx_schema_read(const nvtxPayloadData_t *data, struct lag_nccl_note *note);
+
+#define LAG_NVTX_NO_NOTE \
+	((struct lag_nccl_note){ 0, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE })
 
 /* The recording functions, put into NVTX's tables (nvtx_door.c). */
 struct lag_nvtx_slot {

@@ -12,13 +12,22 @@
 
 static struct layout {
 	_Atomic bool known;
-	uint8_t comm_at, bytes_at, peer_at;
-	size_t size;
+	uint8_t comm_at, bytes_at, peer_at, n_ranks_at, rank_at, device_at;
 } layouts[N_SCHEMAS];
 
-static bool mentions(const char *name, const char *word)
+static uint8_t *field_of(struct layout *lay, const char *name)
 {
-	return name && strstr(name, word) != NULL;
+	if (!strcmp(name, "NCCL communicator ID") || !strcmp(name, "Communicator ID"))
+		return &lay->comm_at;
+	if (!strncmp(name, "Message size", 12))
+		return &lay->bytes_at;
+	if (!strcmp(name, "Root") || !strncmp(name, "Peer", 4))
+		return &lay->peer_at;
+	if (!strcmp(name, "No. of ranks"))
+		return &lay->n_ranks_at;
+	if (!strcmp(name, "Rank"))
+		return &lay->rank_at;
+	return !strcmp(name, "CUDA device") ? &lay->device_at : NULL;
 }
 
 void lag_nvtx_schema_learn(const nvtxPayloadSchemaAttr_t *schema)
@@ -33,19 +42,14 @@ void lag_nvtx_schema_learn(const nvtxPayloadSchemaAttr_t *schema)
 	if (atomic_load(&lay->known))
 		return;
 	lay->comm_at = lay->bytes_at = lay->peer_at = ABSENT;
+	lay->n_ranks_at = lay->rank_at = lay->device_at = ABSENT;
 	for (size_t i = 0; i < schema->numEntries; i++) {
 		const nvtxPayloadSchemaEntry_t *e = &schema->entries[i];
+		uint8_t *at = e->name && e->offset < ABSENT ? field_of(lay, e->name) : NULL;
 
-		if (e->offset >= ABSENT)
-			continue;
-		if (mentions(e->name, "ommunicator ID"))
-			lay->comm_at = (uint8_t)e->offset;
-		else if (mentions(e->name, "essage size"))
-			lay->bytes_at = (uint8_t)e->offset;
-		else if (mentions(e->name, "Root") || mentions(e->name, "eer"))
-			lay->peer_at = (uint8_t)e->offset;
+		if (at)
+			*at = (uint8_t)e->offset;
 	}
-	lay->size = schema->payloadStaticSize;
 	atomic_store_explicit(&lay->known, true, memory_order_release);
 }
 
@@ -57,22 +61,30 @@ static bool read_at(const nvtxPayloadData_t *data, uint8_t at, void *out, size_t
 	return true;
 }
 
-void lag_nvtx_schema_read(const nvtxPayloadData_t *data, uint64_t *comm_hash, int64_t *bytes,
-			  int64_t *peer)
+static int64_t read_int(const nvtxPayloadData_t *data, uint8_t at)
+{
+	int32_t v;
+
+	return read_at(data, at, &v, sizeof(v)) ? v : LAG_NONE;
+}
+
+void lag_nvtx_schema_read(const nvtxPayloadData_t *data, struct lag_nccl_note *note)
 {
 	uint64_t id = data->schemaId - NVTX_PAYLOAD_SCHEMA_ID_STATIC_START;
 	const struct layout *lay;
 	uint64_t size;
-	int32_t rank;
 
+	*note = LAG_NVTX_NO_NOTE;
 	if (id >= N_SCHEMAS || !data->payload)
 		return;
 	lay = &layouts[id];
 	if (!atomic_load_explicit(&lay->known, memory_order_acquire))
 		return;
-	(void)read_at(data, lay->comm_at, comm_hash, sizeof(*comm_hash));
+	(void)read_at(data, lay->comm_at, &note->comm_hash, sizeof(note->comm_hash));
 	if (read_at(data, lay->bytes_at, &size, sizeof(size)))
-		*bytes = (int64_t)size;
-	if (read_at(data, lay->peer_at, &rank, sizeof(rank)))
-		*peer = rank;
+		note->bytes = (int64_t)size;
+	note->peer = read_int(data, lay->peer_at);
+	note->n_ranks = read_int(data, lay->n_ranks_at);
+	note->rank = read_int(data, lay->rank_at);
+	note->device = read_int(data, lay->device_at);
 }

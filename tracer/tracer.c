@@ -16,6 +16,7 @@
 #include "tracer/writer.h"
 
 #define EXIT_WAIT_MS 10000
+#define YIELDS_MAX   100000
 
 enum phase {
 	DORMANT,
@@ -97,8 +98,9 @@ bool lag_tracer_start(void)
 		start();
 		atomic_store_explicit(&tracer.phase, DECIDED, memory_order_release);
 	}
-	/* A communicator must not be missed because another thread is just opening the file. */
-	while (atomic_load_explicit(&tracer.phase, memory_order_acquire) == STARTING)
+	/* A communicator must not be missed because another thread is just opening the file. Not for
+	 * ever: in a child forked at this very moment that thread does not exist. */
+	for (int i = 0; i < YIELDS_MAX && atomic_load(&tracer.phase) == STARTING; i++)
 		(void)sched_yield();
 	return lag_guard_on();
 }

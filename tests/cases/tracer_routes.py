@@ -42,6 +42,7 @@ def simulated(tmp):
     r.equal({e["op_id"] for e in t.of("op_end")}, {o["op_id"] for o in ops}, "they all end")
     comms = t.of("comm")
     r.check(comms and comms[0]["hash"] and comms[-1]["nccl_hash"], "the communicator is known by NCCL's hash")
+    r.equal((comms[0]["n_ranks"], comms[0]["comm_rank"], comms[0]["device"]), (1, 0, 0), "what NCCL says of it")
     r.equal(len(t.of("group")), 1, "the group")
     r.check(all(o["group_id"] == t.of("group")[0]["group_id"] for o in ops[3:]), "operations of the group")
 
