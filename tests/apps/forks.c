@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Works on the GPU, then has children by fork, vfork and exec that use what the parent used. The
- * argument is a program for the child to become. Prints one line, ends with the number of children
- * that did not end well. */
+ * argument is a program for the child to become; "early": the children work, and the parent does not.
+ * Prints one line, ends with the number of children that did not end well. */
 #include "tests/apps/pt_small.h"
 
 #include <nccl.h>
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,10 +70,30 @@ static int run_clone(void)
 	return failed(pid);
 }
 
+/* As launchers do that start their ranks by fork alone. */
+static int run_early(void)
+{
+	pid_t pids[3];
+	int n_failed = 0;
+
+	for (int i = 0; i < 3; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			pt_small_work(i + 1);
+			exit(0);
+		}
+	}
+	for (int i = 0; i < 3; i++)
+		n_failed += failed(pids[i]);
+	return n_failed;
+}
+
 int main(int argc, char **argv)
 {
 	int n_failed = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "early"))
+		return run_early();
 	pt_small_work(3);
 	for (int i = 0; i < N_FORKS; i++) {
 		pid_t pid = fork();

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every way NVTX v3 has to annotate, without any CUDA.
- * Arguments: threads (default 1), push/pop pairs of each (default 0): with these only, for load. */
+ * Arguments: threads, push/pop pairs of each: for load, and only these; or "signals": a handler that
+ * annotates interrupts a thread that does, and the program prints how many marks each has made. */
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void *load(void *arg)
@@ -33,6 +37,37 @@ static int run_threads(int n_threads, int n)
 	for (int i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	free(threads);
+	return 0;
+}
+
+#define N_SIGNALS 700
+
+static volatile sig_atomic_t n_handled;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	nvtxMarkA("from the handler");
+	n_handled++;
+}
+
+static int run_signals(void)
+{
+	const struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = on_alarm };
+	long n = 1;
+
+	/* NVTX waits for itself for ever when a handler interrupts its very first call. */
+	nvtxMarkA("from the program");
+	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &often, NULL))
+		return 1;
+	while (n_handled < N_SIGNALS) {
+		nvtxMarkA("from the program");
+		n++;
+	}
+	if (setitimer(ITIMER_REAL, &never, NULL))
+		return 1;
+	(void)printf("%ld %d\n", n, (int)n_handled);
 	return 0;
 }
 
@@ -105,6 +140,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 2)
 		return run_threads(atoi(argv[1]), atoi(argv[2]));
+	if (argc > 1 && !strcmp(argv[1], "signals"))
+		return run_signals();
 	plain();
 	domains();
 	nvtxRangePushA("left open");

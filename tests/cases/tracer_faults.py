@@ -106,10 +106,39 @@ def spool(tmp):
     r.equal((len(t.of("op")), t.clean_exit, os.listdir(tmp("local"))), (5, 0, []), "collected")
 
 
+def disk(tmp):
+    """A directory that cannot be written to, that vanishes, or whose disk is full: the program goes on."""
+    plain = r.run([r.app("fastexit"), "3", "6"])
+    env = {"LAGGARD_DIR": "/proc/nowhere", "LD_PRELOAD": r.TRACER, "CUDA_INJECTION64_PATH": r.TRACER,
+           "LAGGARD_DEBUG": tmp("debug")}
+    done = r.run([r.app("fastexit"), "3", "6"], r.environment(env))
+    r.equal((done.returncode, done.stdout, done.stderr), (6, plain.stdout, plain.stderr), "an impossible directory")
+    r.check("/proc/nowhere" in open(tmp("debug")).read(), "the debug file says why")
+    os.mkdir(tmp("gone"))
+    done = r.record(tmp("gone"), ["sh", "-c", f"rmdir {tmp('gone')}; exec {r.app('fastexit')} 3 6"])
+    r.equal(done.returncode, 6, "a directory that vanished")
+    if os.geteuid() != 0:
+        print("not root: a full disk is not tested here")
+        return
+    os.mkdir(tmp("full"))
+    script = (f"mount -t tmpfs -o size=350k none {tmp('full')} && {r.LAGGARD} record -o {tmp('full')} -- "
+              f"{r.SIMRUN} -n 1 -- {r.app('pipetrain')} --steps 30 --layers 40 --fwd-us 50; "
+              f"code=$?; cp {tmp('full')}/*.lag {tmp('kept')}; exit $code")
+    os.mkdir(tmp("kept"))
+    done = r.run(["unshare", "-m", "sh", "-c", script], r.environment({"PIPETRAIN_RDV": tmp.path}))
+    if b"mount" in done.stderr and b"recording" not in done.stderr:
+        print("no right to mount: a full disk is not tested here")
+        return
+    r.equal(done.returncode, 0, f"a full disk: {done.stderr}")
+    r.check(b"stopped recording: disk full" in done.stderr, f"the last line: {done.stderr}")
+    t = r.one(tmp("kept"))
+    r.check(t.lost_reason[2] > 0 and t.of("kernel"), "what fitted is there, the rest is counted")
+
+
 def main():
     r.need_simgpu()
     with r.Folder() as tmp:
-        for part in (cupti, cap, doors, choices, spool, hang):
+        for part in (cupti, cap, doors, choices, spool, disk, hang):
             part(tmp)
 
 

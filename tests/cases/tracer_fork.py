@@ -21,6 +21,12 @@ def main():
         r.equal(sorted(len(t.of("kernel")) for t in two), [3, 4], "kernels of parent and exec'd child")
         r.equal([t.clean_exit for t in two], [1, 1], "both ended in order, one by _exit")
         r.check(len({t.pid for t in two}) == 2, "a file for each process")
+        r.equal(r.record(tmp("c"), [r.app("forks"), "early"]).returncode, 0, "children that work")
+        three = r.traces(tmp("c"))
+        r.equal(sorted(len(t.of("kernel")) for t in three), [1, 2, 3], "a file for each child, none for the parent")
+        # A recorded process that becomes another program: the old file stays as it was.
+        done = r.record(tmp("d"), ["sh", "-c", f"exec {r.app('fastexit')} 2"])
+        r.equal((done.returncode, len(r.one(tmp("d")).of("kernel"))), (0, 2), "exec")
 
 
 main()
