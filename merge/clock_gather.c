@@ -16,7 +16,7 @@ enum {
 /* Ends of the shortest operations still differ by a few microseconds. */
 #define END_JITTER_NS 3000.0
 /* Part of a message's time by which the two directions are trusted to agree. */
-#define ASYMMETRY   0.05
+#define ASYMMETRY   0.03
 #define SLOPE_LIMIT 1e-3
 /* Ends of a ring lie up to two parts apart, where its links are unequal. */
 #define CHUNKS 2.0

@@ -20,7 +20,7 @@ struct state {
 	struct lag_clock_trust *t;
 	double factor;    /* from standard errors to the stated uncertainty */
 	double n_ref;     /* devices of the reference */
-	double *variance; /* by host: of its line against the reference, worst over the run */
+	double *variance; /* by host: of its line against the reference's */
 };
 
 /* 98 % of a Student distribution with nu degrees of freedom (the scatter itself is an estimate). With
@@ -30,67 +30,59 @@ static double t98(double nu)
 	return 2.326 + 3.73 / nu + 5.71 / (nu * nu) + 6.9 / (nu * nu * nu);
 }
 
-/* Constant errors of ends: what messages say of the same pairs, or how last arrivers move them. */
-static double skew(const struct lag_clock_solved *s, double arriver_ns)
-{
-	double sum = 0;
-	double n = 0;
-	for (size_t i = 0; i < s->gather->pairs.n; i++) {
-		const struct lag_clock_pair *p =
-			&LAG_VEC_AT(&s->gather->pairs, struct lag_clock_pair, i);
-		if (p->in_fit)
-			continue;
-		double gap = fabs(lag_clock_pair_gap(s->view, p, s->lines));
-		gap = fmin(gap, p->line.transfer_ns); /* beyond it the messages are at fault */
-		sum += gap * gap;
-		n += 1;
-	}
-	return fmax(n > 0 ? sqrt(sum / n) : 0, arriver_ns / 2);
-}
+/* Sums along the pairs of hosts that messages join, from the reference: how far messages and fit are
+ * apart, and how certain the messages are. variance stays infinite where no path leads. */
+struct path {
+	double gap, variance;
+};
 
-static void relax(const struct lag_clock_solved *s, double x, double noise, double *var)
+static void follow_pairs(const struct lag_clock_solved *s, struct path *path)
 {
-	const struct lag_clock_gather *g = s->gather;
-	uint32_t n = s->view->in->n_hosts;
 	bool moved = true;
+	for (uint32_t h = 0; h < s->view->in->n_hosts; h++)
+		path[h] = (struct path){ 0, h == s->reference ? 0 : INFINITY };
 	while (moved) {
 		moved = false;
-		for (uint32_t h = 0; h < n; h++) {
-			for (uint32_t o = 0; o < n && isinf(var[h]); o++) {
-				if (o == h || isinf(var[o]) || g->often[o] != g->often[h])
-					continue;
-				var[h] = var[o] +
-					 noise * lag_fit_variance(&s->lines[h], s->slope_weight, x);
-				moved |= isfinite(var[h]);
-			}
-		}
-		for (size_t i = 0; i < g->pairs.n; i++) {
+		for (size_t i = 0; i < s->gather->pairs.n; i++) {
 			const struct lag_clock_pair *p =
-				&LAG_VEC_AT(&g->pairs, struct lag_clock_pair, i);
-			double edge = lag_clock_pair_variance(p) * (1 + 3 * x * x);
-			if (!p->in_fit || isinf(var[p->a]) == isinf(var[p->b]))
+				&LAG_VEC_AT(&s->gather->pairs, struct lag_clock_pair, i);
+			struct path *a = &path[p->a];
+			struct path *b = &path[p->b];
+			double edge = lag_clock_pair_variance(p);
+			double gap = lag_clock_pair_gap(s->view, p, s->lines);
+			/* A gap beyond the transfer breaks causality: then the messages are at fault. */
+			gap = fmax(fmin(gap, p->line.transfer_ns), -p->line.transfer_ns);
+			if (isinf(a->variance) == isinf(b->variance))
 				continue;
-			if (isinf(var[p->a]))
-				var[p->a] = var[p->b] + edge;
+			if (isinf(b->variance))
+				*b = (struct path){ a->gap + gap, a->variance + edge };
 			else
-				var[p->b] = var[p->a] + edge;
+				*a = (struct path){ b->gap - gap, b->variance + edge };
 			moved = true;
 		}
 	}
 }
 
-/* Variance of each host's line against the reference's, at x, along the paths that join them. */
-static void fit_variance(const struct lag_clock_solved *s, double x, double *var)
+/* Variance of each host's line against the reference's at x = -1 and 1, the ends of the run, where it
+ * is worst. Errors that every collective repeats are what messages show of them; without messages,
+ * what the weights assume. */
+static void line_variance(const struct lag_clock_solved *s, const struct path *path, double *var)
 {
-	uint32_t n = s->view->in->n_hosts;
+	const struct lag_clock_gather *g = s->gather;
 	double noise = fmax(1, s->scale * s->scale);
-	for (uint32_t h = 0; h < n; h++)
-		var[h] = h == s->reference ? 0 : INFINITY;
-	relax(s, x, noise, var);
-	/* Joined by rare collectives only: their own information is all there is. */
-	for (uint32_t h = 0; h < n; h++) {
-		if (isinf(var[h]) && s->gather->set[h] == s->gather->set[s->reference])
-			var[h] = noise * lag_fit_variance(&s->lines[h], s->slope_weight, x);
+	for (uint32_t h = 0; h < s->view->in->n_hosts; h++) {
+		const struct lag_fit_line *l = &s->lines[h];
+		double own = noise * fmax(lag_fit_variance(l, s->slope_weight, -1),
+					  lag_fit_variance(l, s->slope_weight, 1));
+		if (h == s->reference)
+			var[h] = 0;
+		else if (isfinite(path[h].variance))
+			var[h] = own / fmax(l->n_obs, 1) + path[h].gap * path[h].gap +
+				 path[h].variance;
+		else if (g->often[h] == g->often[s->reference])
+			var[h] = own;
+		else
+			var[h] = g->set[h] == g->set[s->reference] ? 2 * own : INFINITY;
 	}
 }
 
@@ -102,8 +94,8 @@ static bool emit(struct state *st, uint32_t device, int64_t from, double seen)
 	struct lag_align_device *row = lag_vec_push(&st->t->rows);
 	if (!row)
 		return false;
-	if (host != st->s->reference)
-		unseen2 += st->t->skew_ns * st->t->skew_ns;
+	if (host != st->s->reference && st->t->arriver_ns > 0)
+		unseen2 += st->t->arriver_ns * st->t->arriver_ns / 4;
 	if (seen < 0)
 		unseen2 += device2;
 	double u = fmax(seen, 0) + st->factor * sqrt(unseen2);
@@ -163,22 +155,18 @@ static bool all_rows(struct state *st, struct lag_clock_samples *samples)
 	return ok;
 }
 
-static enum lag_status trust(struct state *st, struct lag_clock_samples *samples, double *edge,
+static enum lag_status trust(struct state *st, struct lag_clock_samples *samples, struct path *path,
 			     struct lag_err *err)
 {
 	const struct lag_align_input *in = st->s->view->in;
 	st->t->device_ns = samples->device_ns;
 	st->t->arriver_ns = samples->arriver_ns;
-	st->t->skew_ns = skew(st->s, samples->arriver_ns);
 	st->factor = t98(samples->freedom);
 	for (uint32_t d = 0; d < in->n_devices; d++)
 		st->n_ref += in->device_host[d] == st->s->reference;
 	st->n_ref = fmax(st->n_ref, 1);
-	/* The ends of the run are where a line is least certain. */
-	fit_variance(st->s, -1, st->variance);
-	fit_variance(st->s, 1, edge);
-	for (uint32_t h = 0; h < in->n_hosts; h++)
-		st->variance[h] = fmax(st->variance[h], edge[h]);
+	follow_pairs(st->s, path);
+	line_variance(st->s, path, st->variance);
 	if (!all_rows(st, samples))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
 	return LAG_OK;
@@ -191,16 +179,19 @@ enum lag_status lag_clock_trust_init(struct lag_clock_trust *t, const struct lag
 	struct lag_clock_samples samples;
 	*t = (struct lag_clock_trust){ .rows = LAG_VEC_INIT(struct lag_align_device),
 				       .host_ns = lag_calloc(n, sizeof(double)) };
-	double *block = lag_calloc(2 * (size_t)n, sizeof(double));
-	struct state st = { .s = s, .t = t, .variance = block };
+	double *variance = lag_calloc(n, sizeof(*variance));
+	struct path *path = lag_calloc(n, sizeof(*path));
+	struct state st = { .s = s, .t = t, .variance = variance };
 	enum lag_status status = lag_clock_samples_init(&samples, s, err);
 	if (status == LAG_OK) {
-		status = t->host_ns && block ? trust(&st, &samples, block + n, err)
-					     : lag_err_set(err, LAG_ERR_SYSTEM,
-							   "out of memory for %u hosts", n);
+		status =
+			t->host_ns && variance && path
+				? trust(&st, &samples, path, err)
+				: lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", n);
 		lag_clock_samples_release(&samples);
 	}
-	free(block);
+	free(variance);
+	free(path);
 	if (status != LAG_OK)
 		lag_clock_trust_release(t);
 	return status;
