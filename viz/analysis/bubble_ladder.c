@@ -7,6 +7,8 @@
 
 #include "viz/model/interval.h"
 
+#define CHUNKS_MAX 256
+
 /* Transfer of one message between two ranks. */
 struct transfer {
 	int32_t src, dst;
@@ -281,8 +283,8 @@ static enum lag_status allocate(struct lag_ladder *l)
 	for (size_t i = 0; i < l->pipe->n_blocks; i++) {
 		const struct lag_block *b = &l->pipe->blocks[i];
 
-		/* More chunks than blocks cannot be: a hostile annotation must not size an array. */
-		if (b->chunk >= l->n_chunks && (size_t)b->chunk < l->pipe->n_blocks)
+		/* A number in a hostile annotation must not size an array. */
+		if (b->chunk >= l->n_chunks && b->chunk < CHUNKS_MAX)
 			l->n_chunks = b->chunk + 1;
 	}
 	parts = 2 * (size_t)l->n_stages * (size_t)l->n_chunks;
@@ -545,7 +547,8 @@ enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t
 	enum lag_status status = LAG_END;
 
 	c.window = p->windows[step * p->n_groups + group];
-	if (c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks)
+	if (c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks ||
+	    c.group->n_chunks > ladder->n_chunks)
 		return LAG_END;
 	if (n != ladder->n_slots) {
 		free(ladder->slot);
