@@ -127,6 +127,7 @@ def check_real(folder):
     trace.check()
     assert len(trace.process) == 4, trace.process
     assert trace.doc["distributedInfo"]["world_size"] == 8
+    assert trace.doc["laggard"]["ranks not on record"] == [4, 5, 6, 7], trace.doc["laggard"]
     for rank, path in enumerate(originals()):
         pid = trace.pid_of_rank(rank)
         events = [e for e in json.load(open(path))["traceEvents"] if e["ph"] == "X"]

@@ -247,6 +247,34 @@ static const char *one_host(const struct lag_chrome *c)
 	return host >= 0 ? c->trace->hosts[host].name : NULL;
 }
 
+/* What a reader should know before believing the picture. */
+static void write_trust(struct lag_chrome *c)
+{
+	const struct lag_trace *t = c->trace;
+	struct lag_json *j = &c->json;
+	int64_t worst = 0, lost = 0;
+
+	lag_json_key(j, "ranks not on record");
+	lag_json_begin(j, '[');
+	for (size_t r = 0; r < t->n_ranks; r++) {
+		if (!t->ranks[r].recorded)
+			lag_json_int(j, t->ranks[r].rank);
+		else if (t->ranks[r].uncertainty_ns > worst)
+			worst = t->ranks[r].uncertainty_ns;
+		lost += (int64_t)t->ranks[r].lost;
+	}
+	lag_json_end(j, ']');
+	lag_json_key(j, "records lost");
+	lag_json_int(j, lost);
+	lag_json_key(j, "events with impossible times left out");
+	lag_json_int(j, t->n_quarantined);
+	lag_json_key(j, "clock error (us)");
+	if (worst == INT64_MAX)
+		lag_json_null(j);
+	else
+		lag_json_us(j, worst);
+}
+
 static void write_head(struct lag_chrome *c)
 {
 	struct lag_json *j = &c->json;
@@ -288,6 +316,7 @@ static void write_head(struct lag_chrome *c)
 	lag_json_text(j, c->steps->label);
 	lag_json_key(j, "parallelism");
 	lag_json_text(j, c->roles->shape);
+	write_trust(c);
 	lag_json_end(j, '}');
 	j->spaced = false;
 	j->comma = false;
