@@ -53,11 +53,11 @@ class Communication(unittest.TestCase):
 
     def test_small_sends_do_not_wait_for_the_receiver(self):
         us = int(ranks(2, "eager", SIM_TEST_BYTES=1 << 20).split()[1])
-        self.assertLess(us, 30000)
+        self.assertLess(us, 250000)
 
     def test_large_sends_do(self):
         us = int(ranks(2, "eager", SIM_TEST_BYTES=256 << 20).split()[1])
-        self.assertGreater(us, 55000)
+        self.assertGreater(us, 390000)
 
     def test_no_rank_ends_before_the_last_has_started(self):
         t = truth_of(4, "late", options=["--hosts", "2"])

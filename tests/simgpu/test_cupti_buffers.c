@@ -55,7 +55,7 @@ static void body_withheld(void)
 	sink_start(sink_kernels, 1);
 	cudaStream_t s = test_stream(), t = test_stream();
 	cudaKernel_t k = test_kernel("alpha");
-	test_launch(k, 60000000, s);
+	test_launch(k, 300000000, s);
 	usleep(5000);
 	NEED(cuptiActivityFlushAll(0) == CUPTI_SUCCESS); /* the long kernel has its place now */
 	test_launch(k, 1000, t);
@@ -83,7 +83,7 @@ static void body_sealed(void)
 	sink_start(sink_kernels, 1);
 	cudaStream_t s = test_stream(), t = test_stream();
 	cudaKernel_t k = test_kernel("alpha");
-	test_launch(k, 60000000, s);
+	test_launch(k, 300000000, s);
 	usleep(5000);
 	NEED(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
 	test_launch(k, 1000, t);
@@ -107,7 +107,7 @@ static void body_forced(void)
 {
 	sink_start(sink_kernels, 1);
 	cudaStream_t s = test_stream();
-	test_launch(test_kernel("alpha"), 50000000, s);
+	test_launch(test_kernel("alpha"), 300000000, s);
 	usleep(5000);
 	NEED(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) == CUPTI_SUCCESS);
 	NEED(sink_count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == 1);

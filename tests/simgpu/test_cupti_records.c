@@ -189,7 +189,7 @@ static void body_sync(void)
 	NEED(cuptiGetStreamIdEx(NULL, s, 0, &s_id) == CUPTI_SUCCESS);
 	NEED(cuptiGetStreamIdEx(NULL, t, 0, &t_id) == CUPTI_SUCCESS);
 	NEED(cudaEventCreate(&e) == cudaSuccess);
-	test_launch(test_kernel("alpha"), 20000000, s);
+	test_launch(test_kernel("alpha"), 100000000, s);
 	NEED(cudaEventRecord(e, s) == cudaSuccess);
 	NEED(cudaStreamWaitEvent(t, e, 0) == cudaSuccess);
 	NEED(cudaEventQuery(e) == cudaErrorNotReady); /* left out */

@@ -30,6 +30,21 @@ static int64_t machine(clockid_t id)
 	return ns_of(t);
 }
 
+/* How far the shown clock is from the machine's, from the tightest of many brackets. */
+static int64_t distance(clockid_t id)
+{
+	int64_t best = INT64_MAX, found = 0;
+
+	for (int i = 0; i < 100; i++) {
+		int64_t before = machine(id), now = shown(id), after = machine(id);
+		if (after - before < best) {
+			best = after - before;
+			found = now - before - (after - before) / 2;
+		}
+	}
+	return found;
+}
+
 static struct timespec after_ms(clockid_t id, int64_t ms)
 {
 	int64_t ns = shown(id) + ms * 1000000;
@@ -42,7 +57,7 @@ static void lasts_20ms(int64_t t0)
 {
 	int64_t took = machine(CLOCK_MONOTONIC) - t0;
 
-	NEED(took > 19000000 && took < 150000000);
+	NEED(took > 19000000 && took < 500000000);
 }
 
 static void timed_waits(void)
@@ -83,11 +98,11 @@ int main(void)
 	     strcmp(u.nodename, name) == 0);
 	timed_waits();
 	gettimeofday(&tv, NULL);
-	int64_t real = shown(CLOCK_REALTIME), true_real = machine(CLOCK_REALTIME);
-	int64_t mono = shown(CLOCK_MONOTONIC), true_mono = machine(CLOCK_MONOTONIC);
+	int64_t real = shown(CLOCK_REALTIME);
 	int64_t day = (int64_t)tv.tv_sec * 1000000000 + tv.tv_usec * 1000;
-	NEED(real - day < 50000000 && real - day > -1000 && real / 1000000000 - time(NULL) <= 1);
+	NEED(real - day < 500000000 && real - day > -1000 && real / 1000000000 - time(NULL) <= 1);
 	printf("{\"rank\": %s, \"host\": \"%s\", \"boot\": \"%s\", \"real\": %ld, \"mono\": %ld}\n",
-	       getenv("RANK"), name, boot, (long)(real - true_real), (long)(mono - true_mono));
+	       getenv("RANK"), name, boot, (long)distance(CLOCK_REALTIME),
+	       (long)distance(CLOCK_MONOTONIC));
 	return 0;
 }

@@ -215,7 +215,7 @@ static void case_sums(void)
 	OK(ncclCommDestroy(c));
 }
 
-/* Rank 0 sends, rank 1 receives 60 ms late; prints how long the sender's stream was busy. */
+/* Rank 0 sends, rank 1 receives 400 ms late; prints how long the sender's stream was busy. */
 static void case_eager(void)
 {
 	ncclComm_t c = comm_new("id");
@@ -229,7 +229,7 @@ static void case_eager(void)
 		settle();
 		printf("sender %ld us\n", (long)((test_now() - t0) / 1000));
 	} else {
-		usleep(60000);
+		usleep(400000);
 		OK(ncclRecv(p, bytes, ncclInt8, 0, c, stream));
 		settle();
 	}
@@ -381,11 +381,12 @@ static void case_contend(void)
 	}
 	compute = test_stream();
 	NEED(cudaEventCreate(&e[0]) == cudaSuccess && cudaEventCreate(&e[1]) == cudaSuccess);
-	test_launch(k, 30000000, comm[1]);
+	test_launch(k, 100000000, comm[1]);
 	OK(ncclGroupStart());
 	OK(ncclAllReduce(a[0], a[0], 16, ncclFloat32, ncclSum, c[0], comm[0]));
 	OK(ncclAllReduce(a[1], a[1], 16, ncclFloat32, ncclSum, c[1], comm[1]));
 	OK(ncclGroupEnd());
+	test_launch(k, 20000000, compute); /* while this runs, the rest is enqueued */
 	NEED(cudaEventRecord(e[0], compute) == cudaSuccess);
 	test_launch(k, 10000000, compute);
 	NEED(cudaEventRecord(e[1], compute) == cudaSuccess);
@@ -393,6 +394,7 @@ static void case_contend(void)
 	NEED(cudaEventElapsedTime(&ms, e[0], e[1]) == cudaSuccess);
 	NEED(ms > 14.9F && ms < 15.2F);
 	NEED(cudaStreamSynchronize(comm[0]) == cudaSuccess);
+	test_launch(k, 20000000, compute); /* while this runs, the rest is enqueued */
 	NEED(cudaEventRecord(e[0], compute) == cudaSuccess);
 	test_launch(k, 10000000, compute);
 	NEED(cudaEventRecord(e[1], compute) == cudaSuccess);
