@@ -93,6 +93,9 @@ def check_choices(folder, db, whole):
         failed = os.path.join(folder, "failed.json")
         assert run("export", db, "-o", failed, *bad, code=2).stderr.startswith("laggard"), bad
         assert glob.glob(failed + "*") == [], bad
+    # A device is written to, not replaced, and a full one is an error.
+    assert "No space" in run("export", db, "-o", "/dev/full", "-f", "-q", code=2).stderr
+    assert os.path.exists("/dev/full") and not os.path.isfile("/dev/full")
     assert run("export", os.path.join(folder, "none.db"), "-o", "-", code=2).stdout == ""
 
 

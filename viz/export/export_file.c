@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where an export goes: a temporary file beside the target that is renamed when whole, or standard
- * output; through gzip when the name asks for it. */
+ * output or a device; through gzip when the name asks for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "viz/export/export.h"
 
 struct lag_export_file {
-	char *path, *partial; /* partial NULL: standard output */
+	char *path, *partial; /* partial NULL: written in place */
+	const char *name;     /* for messages */
 	int fd;
 	gzFile gz; /* NULL: plain */
 };
@@ -25,7 +27,7 @@ static enum lag_status write_plain(struct lag_export_file *f, const char *bytes,
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", f->path);
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
 		bytes += done;
 		n -= (size_t)done;
 	}
@@ -40,7 +42,7 @@ static enum lag_status write_gz(struct lag_export_file *f, const char *bytes, si
 		int done = gzwrite(f->gz, bytes, room);
 
 		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", f->path);
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
 		bytes += done;
 		n -= (size_t)done;
 	}
@@ -65,7 +67,14 @@ static void free_file(struct lag_export_file *f)
 static enum lag_status open_partial(struct lag_export_file *f, bool force, struct lag_err *err)
 {
 	size_t n = strlen(f->path) + sizeof(".part");
+	struct stat there;
 
+	/* Devices and pipes are written to, never replaced. */
+	if (stat(f->path, &there) == 0 && !S_ISREG(there.st_mode)) {
+		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
+		return f->fd < 0 ? lag_err_errno(err, LAG_ERR_SYSTEM, "cannot open %s", f->name)
+				 : LAG_OK;
+	}
 	if (!force && access(f->path, F_OK) == 0)
 		return lag_err_set(err, LAG_ERR_USAGE, "'%s' exists (-f overwrites it)", f->path);
 	f->partial = malloc(n);
@@ -92,6 +101,7 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
 	}
 	f->fd = STDOUT_FILENO;
+	f->name = strcmp(path, "-") == 0 ? "standard output" : f->path;
 	if (strcmp(path, "-") != 0)
 		st = open_partial(f, force, err);
 	if (!lag_failed(st) && n > 3 && strcmp(path + n - 3, ".gz") == 0) {
@@ -103,10 +113,10 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 			(void)gzbuffer(f->gz, 1u << 18);
 	}
 	if (lag_failed(st)) {
-		if (f->partial && f->fd >= 0) {
+		if (f->fd > STDERR_FILENO)
 			(void)close(f->fd);
+		if (f->partial && f->fd >= 0)
 			(void)unlink(f->partial);
-		}
 		free_file(f);
 		return st;
 	}
@@ -121,9 +131,9 @@ enum lag_status lag_export_file_close(struct lag_export_file *f, bool keep, stru
 
 	if (f->gz) {
 		if (gzclose(f->gz) != Z_OK)
-			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", f->path);
-	} else if (f->partial && close(f->fd) < 0) {
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", f->path);
+			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
+	} else if (f->fd > STDERR_FILENO && close(f->fd) < 0) {
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
 	}
 	if (f->partial) {
 		if (!keep || lag_failed(st))
