@@ -27,14 +27,15 @@ static void complete(struct lag_buf *out)
 /* Columns of the terminal; 0 where the output goes elsewhere. */
 static int terminal_width(void)
 {
-	const char *columns = getenv("COLUMNS");
+	const char *text = getenv("COLUMNS");
+	long columns = text ? strtol(text, NULL, 10) : 0;
 	struct winsize size;
 
 	if (!isatty(STDOUT_FILENO))
 		return 0;
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
-	return columns && atoi(columns) > 0 ? atoi(columns) : 80;
+	return columns > 0 && columns < 10000 ? (int)columns : 80;
 }
 
 static int exit_code(const struct lag_table *table)
@@ -85,14 +86,16 @@ static enum lag_status choose(const struct lag_args *args, const struct lag_anal
 	const char *name = args->n_operands > 1 ? args->operands[0] : "summary";
 
 	*analysis = lag_analysis_find(name);
-	if (!*analysis)
+	if (!*analysis) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "there is no analysis '%s' (laggard report --help lists them)",
 				   name);
+	}
 	if (args->n_operands == 1 && lag_analysis_find(args->operands[0]) &&
-	    access(args->operands[0], F_OK) != 0)
+	    access(args->operands[0], F_OK) != 0) {
 		return lag_err_set(err, LAG_ERR_USAGE, "of which file? laggard report %s FILE",
 				   args->operands[0]);
+	}
 	*renderer = lag_renderer_find(format ? format : "text");
 	if (!*renderer)
 		return lag_err_set(err, LAG_ERR_USAGE, "there is no format '%s'", format);
@@ -105,14 +108,14 @@ static int run(const struct lag_args *args)
 					     .layout = lag_args_get(args, "layout"),
 					     .steps = lag_args_get(args, "steps"),
 					     .ranks = lag_args_get(args, "ranks") };
-	const struct lag_analysis *analysis;
-	const struct lag_renderer *renderer;
+	const struct lag_analysis *analysis = NULL;
+	const struct lag_renderer *renderer = NULL;
 	struct lag_context *ctx = NULL;
 	struct lag_trace *trace = NULL;
 	struct lag_err err = { 0 };
 	int code;
 
-	if (lag_failed(choose(args, &analysis, &renderer, &err)) ||
+	if (lag_failed(choose(args, &analysis, &renderer, &err)) || !renderer ||
 	    lag_failed(lag_trace_open(args->operands[args->n_operands - 1], &trace, &err)) ||
 	    lag_failed(lag_context_new(trace, &opts, &ctx, &err)))
 		return lag_cmd_fail("report", &err);

@@ -17,14 +17,15 @@ void lag_fmt_ns(struct lag_buf *out, int64_t ns)
 {
 	double v = (double)ns, a = fabs(v);
 
-	if (a < 1000)
+	if (a < 1000) {
 		lag_buf_printf(out, "%" PRId64 " ns", ns);
-	else if (a < 999950)
+	} else if (a < 999950) {
 		lag_buf_printf(out, "%.*f us", decimals(v / 1e3), v / 1e3);
-	else if (a < 999950e3)
+	} else if (a < 999950e3) {
 		lag_buf_printf(out, "%.*f ms", decimals(v / 1e6), v / 1e6);
-	else
+	} else {
 		lag_buf_printf(out, "%.*f s", decimals(v / 1e9), v / 1e9);
+	}
 }
 
 void lag_fmt_bytes(struct lag_buf *out, int64_t bytes)
@@ -49,10 +50,11 @@ void lag_fmt_share(struct lag_buf *out, double share)
 	/* A small share must not read as none, nor "-0.0". */
 	double percent = share * 100;
 
-	if (percent > 0 && percent < 0.05)
+	if (percent > 0 && percent < 0.05) {
 		lag_buf_puts(out, "<0.1 %");
-	else
+	} else {
 		lag_buf_printf(out, "%.1f %%", fabs(percent) < 0.05 ? 0.0 : percent);
+	}
 }
 
 void lag_fmt_ratio(struct lag_buf *out, double ratio)

@@ -130,12 +130,13 @@ void lag_json_quote(struct lag_buf *out, const char *text, size_t n)
 			continue;
 		}
 		lag_buf_add(out, text + run, i - run);
-		if (!len)
+		if (!len) {
 			lag_buf_puts(out, replacement);
-		else if (c == '"' || c == '\\')
+		} else if (c == '"' || c == '\\') {
 			lag_buf_add(out, c == '"' ? "\\\"" : "\\\\", 2);
-		else
+		} else {
 			lag_buf_printf(out, "\\u%04x", c);
+		}
 		i += len ? len : 1;
 		run = i;
 	}

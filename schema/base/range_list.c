@@ -31,19 +31,21 @@ enum lag_status lag_range_list_parse(struct lag_range_list *list, const char *te
 	for (;;) {
 		int64_t from, to;
 
-		if (list->n == LAG_RANGE_LIST_MAX)
+		if (list->n == LAG_RANGE_LIST_MAX) {
 			return lag_err_set(err, LAG_ERR_LIMIT,
 					   "more than %d pieces in \"%.40s...\"",
 					   LAG_RANGE_LIST_MAX, text);
+		}
 		if (!number(&p, &from))
 			break;
 		to = from;
 		if (*p == '-') {
 			p++;
-			if (*p == ',' || !*p)
+			if (*p == ',' || !*p) {
 				to = INT64_MAX;
-			else if (!number(&p, &to) || to < from)
+			} else if (!number(&p, &to) || to < from) {
 				break;
+			}
 		}
 		list->at[list->n].from = from;
 		list->at[list->n++].to = to;
@@ -62,8 +64,9 @@ bool lag_range_list_has(const struct lag_range_list *list, int64_t number)
 {
 	if (!list->n)
 		return true;
-	for (size_t i = 0; i < list->n; i++)
+	for (size_t i = 0; i < list->n; i++) {
 		if (number >= list->at[i].from && number <= list->at[i].to)
 			return true;
+	}
 	return false;
 }

@@ -68,9 +68,10 @@ static void check_sums(struct lag_context *ctx)
 			const struct lag_step_span *span = lag_steps_span(steps, s, r);
 			int64_t sum = 0;
 
-			for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
+			for (size_t c = 0; c < LAG_TIME_LIMIT; c++) {
 				sum += ledger->by_step[(s * ledger->n_ranks + r) * LAG_TIME_LIMIT +
 						       c];
+			}
 			assert_int_equal(sum, span->start_ns == LAG_NONE
 						      ? 0
 						      : span->end_ns - span->start_ns);
@@ -84,9 +85,10 @@ static int64_t outside_blocks(const struct lag_ledger *ledger, const struct lag_
 {
 	int64_t sum = length_in(ledger, r, LAG_TIME_COMPUTE, w->start_ns, w->end_ns);
 
-	for (size_t i = p->first_block[r]; i < p->first_block[r + 1]; i++)
+	for (size_t i = p->first_block[r]; i < p->first_block[r + 1]; i++) {
 		if (p->blocks[i].start_ns >= w->start_ns && p->blocks[i].end_ns <= w->end_ns)
 			sum -= p->blocks[i].busy_ns;
+	}
 	return sum;
 }
 
@@ -109,9 +111,10 @@ static void check_against_bubbles(struct lag_context *ctx)
 		const struct lag_pipe_window *w = NULL;
 		int64_t others = 0;
 
-		for (size_t s = 0; s < steps->n_steps; s++)
+		for (size_t s = 0; s < steps->n_steps; s++) {
 			if (steps->steps[s].number == number)
 				w = &p->windows[s * p->n_groups + (size_t)group];
+		}
 		assert_non_null(w);
 		for (int c = LAG_TIME_COPY; c < LAG_TIME_LIMIT; c++)
 			others += length_in(ledger, (size_t)r, c, w->start_ns, w->end_ns);

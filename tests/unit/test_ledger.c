@@ -209,12 +209,13 @@ static struct lag_context *random_trace(unsigned *seed)
 
 			tb_api(&tb, r, 1, "cudaStreamSynchronize", a, a + rand_r(seed) % 50);
 		}
-		for (n = 0; n < 3; n++)
+		for (n = 0; n < 3; n++) {
 			tb_range(&tb, r, 1,
 				 n == 0   ? "step 0"
 				 : n == 1 ? "step 1"
 					  : "step 2",
 				 n * SPACE / 3, (n + 1) * SPACE / 3);
+		}
 	}
 	for (n = rand_r(seed) % 6; n > 0; n--) {
 		int a = rand_r(seed) % SPACE, b = a + rand_r(seed) % 80,
@@ -239,10 +240,11 @@ static enum lag_time_class class_at(const struct lag_trace *t, const struct lag_
 
 		if (at < ev->start_ns || at >= ev->end_ns)
 			continue;
-		if (ev->class == LAG_CLASS_COMM)
+		if (ev->class == LAG_CLASS_COMM) {
 			class = at < ev->start_ns + waits->launch[ev->launch].wait_ns
 					? LAG_TIME_EXPOSED_WAIT
 					: LAG_TIME_EXPOSED_TRANSFER;
+		}
 		if (class < best)
 			best = class;
 	}
@@ -264,19 +266,21 @@ static void check_rank(struct lag_context *ctx, const struct lag_ledger *ledger,
 		for (int64_t at = s->start_ns; at < s->end_ns; at++) {
 			enum lag_time_class want = class_at(t, waits, r, at);
 
-			if (want == LAG_TIME_IDLE)
+			if (want == LAG_TIME_IDLE) {
 				assert_true(s->class == LAG_TIME_IDLE || s->class == LAG_TIME_HOST);
-			else
+			} else {
 				assert_int_equal(s->class, want);
+			}
 		}
 	}
 	for (size_t s = 0; s < steps->n_steps; s++) {
 		const struct lag_step_span *span = lag_steps_span(steps, s, r);
 		int64_t sum = 0;
 
-		for (int c = 0; c < LAG_TIME_LIMIT; c++)
+		for (int c = 0; c < LAG_TIME_LIMIT; c++) {
 			sum += ledger->by_step[(s * ledger->n_ranks + r) * LAG_TIME_LIMIT +
 					       (size_t)c];
+		}
 		assert_int_equal(sum,
 				 span->start_ns == LAG_NONE ? 0 : span->end_ns - span->start_ns);
 	}

@@ -62,13 +62,14 @@ void tb_init(struct trace_builder *tb, int n_ranks, int per_host)
 	tb->trace->ranks = lag_calloc((size_t)n_ranks, sizeof(struct lag_rank));
 	tb->trace->hosts = lag_calloc(tb->trace->n_hosts, sizeof(struct lag_host));
 	need(tb->trace->ranks && tb->trace->hosts, "no memory");
-	for (int r = 0; r < n_ranks; r++)
+	for (int r = 0; r < n_ranks; r++) {
 		tb->trace->ranks[r] = (struct lag_rank){ .rank = r,
 							 .host = r / per_host,
 							 .recorded = true,
 							 .device = r % per_host,
 							 .local_rank = r % per_host,
 							 .clean_exit = 1 };
+	}
 	for (size_t h = 0; h < tb->trace->n_hosts; h++) {
 		(void)snprintf(name, sizeof(name), "node%zu", h);
 		tb->trace->hosts[h].name = lag_strtab_get(tb->texts, text(tb, name));
@@ -240,9 +241,10 @@ void tb_uncertainty(struct trace_builder *tb, int64_t ns)
 
 static int32_t comm_rank(const struct lag_trace *t, uint32_t comm, uint32_t r)
 {
-	for (uint32_t m = 0; m < t->comms[comm].n_members; m++)
+	for (uint32_t m = 0; m < t->comms[comm].n_members; m++) {
 		if (t->members[t->comms[comm].first_member + m].r == (int32_t)r)
 			return t->members[t->comms[comm].first_member + m].comm_rank;
+	}
 	need(false, "rank is no member of the communicator");
 	return -1;
 }

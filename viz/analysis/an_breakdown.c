@@ -2,6 +2,8 @@
 /* Unions of GPU time per rank that overlap each other, with the definitions other tools use: span =
  * first start to last end, comm = NCCL kernels, mem = copies and sets, exposed = comm minus compute and
  * mem. Not to be added up with the ledger's classes. */
+#include <math.h>
+
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
 #include "viz/model/interval.h"
@@ -93,10 +95,11 @@ static enum lag_status row(struct unions *u, int64_t rank, struct lag_table *out
 	lag_table_int(out, exposed);
 	lag_table_int(out, u->n);
 	lag_table_int(out, exposed_mem);
-	lag_table_real(out, span > 0 ? (double)busy / (double)span : 0.0 / 0.0);
-	if (u->n_running)
+	lag_table_real(out, span > 0 ? (double)busy / (double)span : NAN);
+	if (u->n_running) {
 		lag_table_note(out, "rank %lld: %lld events never ended and are left out",
 			       (long long)rank, (long long)u->n_running);
+	}
 	return status;
 }
 
@@ -114,9 +117,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		if (!t->ranks[r].recorded || !lag_context_has_rank(ctx, t->ranks[r].rank))
 			continue;
 		for (size_t i = t->ranks[r].gpu_begin;
-		     i < t->ranks[r].gpu_end && !lag_failed(status); i++)
+		     i < t->ranks[r].gpu_end && !lag_failed(status); i++) {
 			if (lag_covers_gpu(ctx, steps, i))
 				status = add(&u, &t->gpu[i]);
+		}
 		if (!lag_failed(status))
 			status = row(&u, t->ranks[r].rank, out);
 		release(&u);

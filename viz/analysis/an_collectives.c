@@ -66,10 +66,15 @@ static double bus_factor(uint8_t func, int32_t n_ranks)
 	}
 }
 
+/* One instance, to be sorted by group. */
+struct member {
+	const struct lag_instance *in;
+};
+
 static int by_group(const void *a, const void *b)
 {
-	const struct lag_instance *x = *(const struct lag_instance *const *)a;
-	const struct lag_instance *y = *(const struct lag_instance *const *)b;
+	const struct lag_instance *x = ((const struct member *)a)->in;
+	const struct lag_instance *y = ((const struct member *)b)->in;
 
 	if (x->comm != y->comm)
 		return x->comm < y->comm ? -1 : 1;
@@ -210,18 +215,20 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 		alone += t->ops[i].instance < 0;
 	for (size_t i = 0; i < t->n_instances; i++)
 		incomplete += !t->instances[i].complete;
-	if (incomplete)
+	if (incomplete) {
 		lag_table_note(
 			out,
 			"%zu of %zu instances lack a member's record: no wait or transfer of them",
 			incomplete, t->n_instances);
+	}
 	for (size_t i = 0; i < out->n_rows; i++)
 		hurried += lag_table_cell(out, i, BUSBW_COLUMN)->null;
-	if (hurried)
+	if (hurried) {
 		lag_table_note(out,
 			       "bus bandwidth of %zu rows is withheld: no instance waited at most "
 			       "5 %% of its transfer, in a kernel of its own",
 			       hurried);
+	}
 	if (alone)
 		lag_table_note(out, "%zu operations found no partner", alone);
 }
@@ -232,7 +239,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_waits *waits = lag_context_waits(ctx, err);
 	const struct lag_steps *steps = waits ? lag_context_steps(ctx, err) : NULL;
 	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
-	const struct lag_instance **order;
+	struct member *order;
 	enum lag_status status = LAG_OK;
 	size_t n = 0;
 
@@ -241,18 +248,19 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	order = lag_calloc(t->n_instances, sizeof(*order));
 	if (!order)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "collectives: no memory");
-	for (size_t i = 0; i < t->n_instances; i++)
+	for (size_t i = 0; i < t->n_instances; i++) {
 		if (covers(ctx, steps, &t->instances[i]))
-			order[n++] = &t->instances[i];
+			order[n++].in = &t->instances[i];
+	}
 	qsort(order, n, sizeof(*order), by_group);
 	for (size_t i = 0; i < n && !lag_failed(status);) {
-		struct group g = { .comm = order[i]->comm,
-				   .func = order[i]->func,
-				   .bytes = order[i]->bytes };
+		struct group g = { .comm = order[i].in->comm,
+				   .func = order[i].in->func,
+				   .bytes = order[i].in->bytes };
 		size_t first = i;
 
 		for (; i < n && !by_group(&order[first], &order[i]) && !lag_failed(status); i++)
-			status = take(t, waits, order[i], &g);
+			status = take(t, waits, order[i].in, &g);
 		row(t, roles, &g, out);
 	}
 	free(order);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU work by name and class: how often, how long, and how its ranks differ. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "schema/base/map.h"
@@ -111,8 +112,8 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *kernels, struc
 		lag_table_int(out, lag_sample_quantile(&k->durations, 1));
 		lag_table_int(out, k->n_ranks);
 		lag_table_int(out, k->n_ranks > 1 ? k->slowest : LAG_NONE);
-		lag_table_real(out, k->n_ranks > 1 && mean > 0 ? k->slowest_mean / (double)mean
-							       : 0.0 / 0.0);
+		lag_table_real(out,
+			       k->n_ranks > 1 && mean > 0 ? k->slowest_mean / (double)mean : NAN);
 	}
 }
 
@@ -126,10 +127,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 
 	if (!steps)
 		return err->status;
-	for (size_t i = 0; i < t->n_gpu && !lag_failed(status); i++)
+	for (size_t i = 0; i < t->n_gpu && !lag_failed(status); i++) {
 		if (t->gpu[i].end_ns != LAG_NONE && lag_covers_gpu(ctx, steps, i) &&
 		    lag_context_has_rank(ctx, t->ranks[t->gpu[i].r].rank))
 			status = take(t, &t->gpu[i], &kernels, &map);
+	}
 	if (!lag_failed(status))
 		write_rows(t, &kernels, out);
 	for (size_t i = 0; i < kernels.n; i++)

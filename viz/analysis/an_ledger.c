@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger added up per rank over the steps of the report: each nanosecond in exactly one class, so
  * that the classes of a row add up to its time, exactly. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
@@ -42,51 +43,84 @@ static int64_t unsplit(const struct lag_context *ctx, const struct lag_steps *st
 	return sum;
 }
 
+/* Time of rank r in each class over the steps that count; how many steps it has among them. */
+static int64_t add_up(const struct lag_ledger *ledger, const struct lag_steps *steps,
+		      const bool *counts, size_t r, int64_t *sum)
+{
+	int64_t n_steps = 0;
+
+	for (size_t s = 0; s < steps->n_steps; s++) {
+		const int64_t *row = &ledger->by_step[(s * ledger->n_ranks + r) * LAG_TIME_LIMIT];
+
+		if (!counts[s] || lag_steps_span(steps, s, r)->start_ns == LAG_NONE)
+			continue;
+		n_steps++;
+		for (int c = 0; c < LAG_TIME_LIMIT; c++)
+			sum[c] += row[c];
+	}
+	return n_steps;
+}
+
+/* The models that the table is made from. */
+struct models {
+	const struct lag_ledger *ledger;
+	const struct lag_steps *steps;
+	const struct lag_roles *roles;
+	const struct lag_waits *waits;
+	const struct lag_pipeline *pipeline;
+};
+
+static bool borrow(struct lag_context *ctx, struct models *m, struct lag_err *err)
+{
+	*m = (struct models){ .ledger = lag_context_ledger(ctx, err) };
+	m->steps = m->ledger ? lag_context_steps(ctx, err) : NULL;
+	m->roles = m->steps ? lag_context_roles(ctx, err) : NULL;
+	m->waits = m->roles ? lag_context_waits(ctx, err) : NULL;
+	m->pipeline = m->waits ? lag_context_pipeline(ctx, err) : NULL;
+	return m->pipeline != NULL;
+}
+
+static void row(const struct lag_context *ctx, const struct models *m, const bool *counts, size_t r,
+		struct lag_table *out)
+{
+	int64_t sum[LAG_TIME_LIMIT] = { 0 }, all = 0;
+	int64_t n_steps = add_up(m->ledger, m->steps, counts, r, sum);
+	int32_t stage = m->roles->ranks[r].stage;
+
+	for (int c = 0; c < LAG_TIME_LIMIT; c++)
+		all += sum[c];
+	lag_table_row(out);
+	lag_table_int(out, lag_context_trace(ctx)->ranks[r].rank);
+	lag_table_int(out, stage < 0 ? LAG_NONE : stage);
+	lag_table_int(out, n_steps);
+	lag_table_int(out, all);
+	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
+		lag_table_int(out,
+			      c == LAG_TIME_BUBBLE && !m->pipeline->n_groups ? LAG_NONE : sum[c]);
+	}
+	lag_table_real(out, all ? (double)sum[LAG_TIME_COMPUTE] / (double)all : NAN);
+	lag_table_int(out, unsplit(ctx, m->steps, m->waits, m->ledger, r));
+}
+
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
-	const struct lag_ledger *ledger = lag_context_ledger(ctx, err);
-	const struct lag_steps *steps = ledger ? lag_context_steps(ctx, err) : NULL;
-	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
-	const struct lag_waits *waits = roles ? lag_context_waits(ctx, err) : NULL;
-	const struct lag_pipeline *pipeline = waits ? lag_context_pipeline(ctx, err) : NULL;
+	struct models m;
 	bool *counts = NULL;
 	size_t n = 0;
 	enum lag_status status;
 
-	if (!pipeline)
+	if (!borrow(ctx, &m, err))
 		return err->status;
-	status = lag_steps_chosen(ctx, steps, &counts, &n, err);
+	status = lag_steps_chosen(ctx, m.steps, &counts, &n, err);
 	for (size_t r = 0; !lag_failed(status) && r < t->n_ranks; r++) {
-		int64_t sum[LAG_TIME_LIMIT] = { 0 }, all = 0, n_steps = 0;
-
-		if (!t->ranks[r].recorded || !lag_context_has_rank(ctx, t->ranks[r].rank))
-			continue;
-		for (size_t s = 0; s < steps->n_steps; s++) {
-			if (!counts[s] || lag_steps_span(steps, s, r)->start_ns == LAG_NONE)
-				continue;
-			n_steps++;
-			for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
-				sum[c] +=
-					ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT + c];
-		}
-		for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
-			all += sum[c];
-		lag_table_row(out);
-		lag_table_int(out, t->ranks[r].rank);
-		lag_table_int(out, roles->ranks[r].stage < 0 ? LAG_NONE : roles->ranks[r].stage);
-		lag_table_int(out, n_steps);
-		lag_table_int(out, all);
-		for (size_t c = 0; c < LAG_TIME_LIMIT; c++)
-			lag_table_int(out, c == LAG_TIME_BUBBLE && !pipeline->n_groups ? LAG_NONE
-										       : sum[c]);
-		lag_table_real(out, all ? (double)sum[LAG_TIME_COMPUTE] / (double)all : 0.0 / 0.0);
-		lag_table_int(out, unsplit(ctx, steps, waits, ledger, r));
+		if (t->ranks[r].recorded && lag_context_has_rank(ctx, t->ranks[r].rank))
+			row(ctx, &m, counts, r, out);
 	}
 	free(counts);
-	if (!pipeline->n_groups)
+	if (!m.pipeline->n_groups)
 		lag_table_note(out, "bubble: n/a, no pipeline was found");
-	lag_table_note(out, "steps from: %s", steps->label);
+	lag_table_note(out, "steps from: %s", m.steps->label);
 	return status;
 }
 

@@ -48,13 +48,15 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 
 	if (!steps)
 		return err->status;
-	for (size_t s = 0; s < steps->n_steps; s++)
+	for (size_t s = 0; s < steps->n_steps; s++) {
 		if (lag_context_has_step(ctx, steps->steps[s].number))
 			row(lag_context_trace(ctx), steps, s, out);
+	}
 	lag_table_note(out, "steps from: %s", steps->label);
-	if (steps->source >= LAG_STEPS_WINDOW)
+	if (steps->source >= LAG_STEPS_WINDOW) {
 		lag_table_note(out,
 			       "no training step was found; name its annotation with --step-by");
+	}
 	return LAG_OK;
 }
 

@@ -43,17 +43,20 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 
 	for (size_t r = 0; r < t->n_ranks; r++)
 		recorded += t->ranks[r].recorded;
-	if (recorded < t->n_ranks)
+	if (recorded < t->n_ranks) {
 		lag_buf_printf(&text, "%zu of %zu ranks recorded", recorded, t->n_ranks);
-	else
+	} else {
 		lag_buf_printf(&text, "%zu rank%s", recorded, recorded == 1 ? "" : "s");
+	}
 	lag_buf_printf(&text, ", %zu host%s", t->n_hosts, t->n_hosts == 1 ? "" : "s");
-	if (recorded > 1)
+	if (recorded > 1) {
 		lag_buf_printf(&text, ", %s%s", strcmp(roles->shape, "unsure") ? "" : "layout ",
 			       roles->shape);
-	if (pipeline->n_groups && pipeline->groups[0].schedule != LAG_SCHEDULE_UNKNOWN)
+	}
+	if (pipeline->n_groups && pipeline->groups[0].schedule != LAG_SCHEDULE_UNKNOWN) {
 		lag_buf_printf(&text, ", %s m=%d", lag_schedule_name(pipeline->groups[0].schedule),
 			       pipeline->groups[0].n_microbatches);
+	}
 	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, steps->n_steps == 1 ? "" : "s");
 	row(out, "run", "shape", lag_buf_text(&text), LAG_NONE, NAN);
 	row(out, "run", "steps_from", steps->label, LAG_NONE, NAN);
@@ -69,9 +72,10 @@ static enum lag_status step_rows(struct lag_context *ctx, const struct lag_steps
 	size_t n = 0;
 	enum lag_status status = lag_steps_chosen(ctx, steps, &counts, &n, err);
 
-	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++)
+	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++) {
 		if (counts[s] && lag_step_length(steps, s) != LAG_NONE)
 			status = lag_sample_add(&lengths, lag_step_length(steps, s));
+	}
 	if (!lag_failed(status)) {
 		row(out, "step", "mean", "mean step", mean->n ? llround(mean->step_ns) : LAG_NONE,
 		    NAN);
@@ -82,9 +86,10 @@ static enum lag_status step_rows(struct lag_context *ctx, const struct lag_steps
 			row(out, "step", "p95", "95th percentile",
 			    lag_sample_quantile(&lengths, 0.95), NAN);
 		}
-		if (without_ns != LAG_NONE)
+		if (without_ns != LAG_NONE) {
 			row(out, "step", "without_stragglers", "without stragglers", without_ns,
 			    NAN);
+		}
 	}
 	free(counts);
 	lag_sample_release(&lengths);
@@ -105,17 +110,22 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 		/* Without every member's record waiting is a lower bound, what is left of the kernel
 		 * an upper one of the transfer. */
 		if (findings->withheld[0] &&
-		    (class == LAG_TIME_BUBBLE || class == LAG_TIME_EXPOSED_WAIT))
+		    (class == LAG_TIME_BUBBLE || class == LAG_TIME_EXPOSED_WAIT)) {
 			(void)snprintf(text, sizeof(text), "%s, at least",
 				       lag_time_class_title(class));
-		else if (findings->withheld[0] && class == LAG_TIME_EXPOSED_TRANSFER)
+
+		} else if (findings->withheld[0] && class == LAG_TIME_EXPOSED_TRANSFER) {
 			(void)snprintf(text, sizeof(text), "%s, at most",
 				       lag_time_class_title(class));
-		else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal))
+
+		} else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal)) {
+
 			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",
 				       lag_time_class_title(class), findings->bubble_ideal * 100,
 				       (mean->of[c] / mean->step_ns - findings->bubble_ideal) *
 					       100);
+		}
+
 		row(out, "time", lag_time_class_name(class), text,
 		    mean->n ? llround(mean->of[c]) : LAG_NONE,
 		    mean->step_ns > 0 ? mean->of[c] / mean->step_ns : NAN);
@@ -141,15 +151,16 @@ static void finding_rows(const struct lag_trace *t, const struct lag_findings *f
 					    : (double)f->gain_ns / mean->step_ns);
 		lag_table_int(out, f->rank);
 	}
-	if (t->n_ranks == 1)
+	if (t->n_ranks == 1) {
 		row(out, "finding", "one_rank",
 		    "one rank's trace: where its own time goes, not whom it waited for", LAG_NONE,
 		    NAN);
-	else if (findings->withheld[0])
+	} else if (findings->withheld[0]) {
 		row(out, "finding", "withheld", text, LAG_NONE, NAN);
-	else if (!findings->accuses && !findings->unsure)
+	} else if (!findings->accuses && !findings->unsure) {
 		row(out, "finding", "nobody_late", "no rank is slower than its peers", LAG_NONE,
 		    NAN);
+	}
 }
 
 /* Worst clock error of the recorded ranks, and everything that `trust` warns of. */
@@ -167,13 +178,15 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 		lag_table_release(&trust);
 		return status;
 	}
-	for (size_t r = 0; r < t->n_ranks; r++)
+	for (size_t r = 0; r < t->n_ranks; r++) {
 		if (t->ranks[r].recorded && t->ranks[r].uncertainty_ns > worst)
 			worst = t->ranks[r].uncertainty_ns;
-	if (t->n_ranks > 1 && worst == INT64_MAX)
+	}
+	if (t->n_ranks > 1 && worst == INT64_MAX) {
 		row(out, "trust", "clock", "clock error between ranks: not known", LAG_NONE, NAN);
-	else if (t->n_ranks > 1)
+	} else if (t->n_ranks > 1) {
 		row(out, "trust", "clock", "clock error between ranks, at most", worst, NAN);
+	}
 	for (size_t i = 0; i < trust.n_rows; i++) {
 		const struct lag_cell *severity = lag_table_cell(&trust, i, 0);
 		const struct lag_cell *rank = lag_table_cell(&trust, i, 2);
@@ -189,9 +202,10 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 	}
 	if (said > FINDINGS_SHOWN)
 		row(out, "trust", "more", "and more: see `laggard report trust`", LAG_NONE, NAN);
-	if (!said)
+	if (!said) {
 		row(out, "trust", "ok", "nothing known to be lost, damaged or missing", LAG_NONE,
 		    NAN);
+	}
 	lag_buf_release(&text);
 	lag_table_release(&trust);
 	return LAG_OK;

@@ -76,10 +76,11 @@ static void losses(const struct lag_context *ctx, const struct lag_trace *t, str
 			continue;
 		lag_buf_clear(&text);
 		lag_buf_printf(&text, "no %s records", g->what);
-		if (g->from_ns != LAG_NONE && g->until_ns != LAG_NONE)
+		if (g->from_ns != LAG_NONE && g->until_ns != LAG_NONE) {
 			lag_buf_printf(&text, " for %.3f s from %.3f s on",
 				       (double)(g->until_ns - g->from_ns) / 1e9,
 				       (double)g->from_ns / 1e9);
+		}
 		lag_buf_printf(&text, ": %s", g->reason);
 		row(out, 1, "gap", g->rank, LAG_NONE, lag_buf_text(&text));
 	}
@@ -95,15 +96,17 @@ static void processes(const struct lag_context *ctx, const struct lag_trace *t,
 
 		if (!rank->recorded || !lag_context_has_rank(ctx, rank->rank))
 			continue;
-		if (rank->clean_exit == 0)
+		if (rank->clean_exit == 0) {
 			row(out, 1, "cut_off", rank->rank, LAG_NONE,
 			    "its recording ends without an orderly exit: the last moments may be "
 			    "missing");
+		}
 		for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++)
 			running += t->gpu[i].end_ns == LAG_NONE;
-		if (running)
+		if (running) {
 			row(out, 1, "running", rank->rank, (int64_t)running,
 			    "some of its GPU work had not ended when recording did");
+		}
 	}
 }
 
@@ -124,9 +127,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		row(out, 1, "quarantined", LAG_NONE, t->n_quarantined, lag_buf_text(&text));
 	}
 	lag_buf_release(&text);
-	if (waits->n_within_error)
+	if (waits->n_within_error) {
 		row(out, 0, "within_clock_error", LAG_NONE, (int64_t)waits->n_within_error,
 		    "waits too short to say who came last");
+	}
 	for (size_t i = 0; i < t->n_findings; i++) {
 		const struct lag_finding *f = &t->findings[i];
 

@@ -52,31 +52,39 @@ static int64_t *exposed_by_launch(const struct lag_trace *t, const struct lag_le
 	return exposed;
 }
 
-static enum lag_status take(const struct lag_trace *t, const struct lag_roles *roles,
-			    const struct lag_wait *wait, size_t launch, int64_t exposed,
-			    struct lag_vec *pairs, struct lag_map *map)
+struct pairs {
+	struct lag_vec vec; /* struct pair */
+	struct lag_map map; /* waiter and last -> position */
+};
+
+static struct pair *find_pair(struct pairs *pairs, uint32_t r, uint32_t last)
 {
-	uint32_t r = t->launches[launch].r;
-	uint64_t at, key = (uint64_t)r << 32 | (uint32_t)wait->last;
+	uint64_t at, key = (uint64_t)r << 32 | last;
 	struct pair *p;
 
-	if (!lag_map_find(map, key, &at)) {
-		p = lag_vec_push(pairs);
-		if (!p)
-			return LAG_ERR_SYSTEM;
-		p->r = r;
-		p->last = (uint32_t)wait->last;
-		at = pairs->n - 1;
-		if (lag_failed(lag_map_set(map, key, at)))
-			return LAG_ERR_SYSTEM;
-	}
-	p = &LAG_VEC_AT(pairs, struct pair, at);
+	if (lag_map_find(&pairs->map, key, &at))
+		return &LAG_VEC_AT(&pairs->vec, struct pair, at);
+	p = lag_vec_push(&pairs->vec);
+	if (!p || lag_failed(lag_map_set(&pairs->map, key, pairs->vec.n - 1)))
+		return NULL;
+	p->r = r;
+	p->last = last;
+	return p;
+}
+
+static enum lag_status take(struct pairs *pairs, const struct lag_launch *launch,
+			    enum lag_comm_role role, const struct lag_wait *wait, int64_t exposed)
+{
+	struct pair *p = find_pair(pairs, launch->r, (uint32_t)wait->last);
+
+	if (!p)
+		return LAG_ERR_SYSTEM;
 	p->wait_ns += wait->wait_ns;
 	p->exposed_ns += exposed;
 	p->count++;
 	if (wait->wait_ns > p->longest_ns)
 		p->longest_ns = wait->wait_ns;
-	p->by_role[roles->comm_role[t->launches[launch].comm]] += wait->wait_ns;
+	p->by_role[role] += wait->wait_ns;
 	return LAG_OK;
 }
 
@@ -89,9 +97,10 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *pairs, size_t 
 		const struct pair *p = &LAG_VEC_AT(pairs, struct pair, i);
 		int role = 0;
 
-		for (int k = 0; k < LAG_ROLE_LIMIT; k++)
+		for (int k = 0; k < LAG_ROLE_LIMIT; k++) {
 			if (p->by_role[k] > p->by_role[role])
 				role = k;
+		}
 		lag_table_row(out);
 		lag_table_int(out, t->ranks[p->r].rank);
 		lag_table_int(out, t->ranks[p->last].rank);
@@ -106,14 +115,16 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *pairs, size_t 
 
 static void write_notes(const struct lag_waits *waits, struct lag_table *out)
 {
-	if (waits->n_incomplete)
+	if (waits->n_incomplete) {
 		lag_table_note(
 			out,
 			"%llu launches name nobody: a member of the communicator is not on record",
 			(unsigned long long)waits->n_incomplete);
-	if (waits->n_within_error)
+	}
+	if (waits->n_within_error) {
 		lag_table_note(out, "%llu waits name nobody: they are within the clock error",
 			       (unsigned long long)waits->n_within_error);
+	}
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -123,8 +134,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_waits *waits = ledger ? lag_context_waits(ctx, err) : NULL;
 	const struct lag_steps *steps = waits ? lag_context_steps(ctx, err) : NULL;
 	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
-	struct lag_vec pairs = LAG_VEC_INIT(struct pair);
-	struct lag_map map = { 0 };
+	struct pairs pairs = { .vec = LAG_VEC_INIT(struct pair) };
 	int64_t *exposed = NULL;
 	size_t n_steps = 0;
 	enum lag_status status = LAG_OK;
@@ -143,14 +153,15 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		    !lag_covers_launch(ctx, steps, i) ||
 		    !lag_context_has_rank(ctx, t->ranks[t->launches[i].r].rank))
 			continue;
-		status = take(t, roles, wait, i, exposed[i], &pairs, &map);
+		status = take(&pairs, &t->launches[i], roles->comm_role[t->launches[i].comm], wait,
+			      exposed[i]);
 	}
 	if (!lag_failed(status))
-		write_rows(t, &pairs, n_steps, out);
+		write_rows(t, &pairs.vec, n_steps, out);
 	write_notes(waits, out);
 	free(exposed);
-	lag_vec_release(&pairs);
-	lag_map_release(&map);
+	lag_vec_release(&pairs.vec);
+	lag_map_release(&pairs.map);
 	if (lag_failed(status))
 		return lag_err_set(err, status, "waits: no memory");
 	return LAG_OK;

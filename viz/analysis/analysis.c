@@ -11,17 +11,19 @@ const struct lag_analysis *const lag_analyses[] = {
 /* "what_if" is as good as "what-if". */
 static bool same_name(const char *a, const char *b)
 {
-	for (; *a && *b; a++, b++)
+	for (; *a && *b; a++, b++) {
 		if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
 			return false;
+	}
 	return *a == *b;
 }
 
 const struct lag_analysis *lag_analysis_find(const char *name)
 {
-	for (size_t i = 0; lag_analyses[i]; i++)
+	for (size_t i = 0; lag_analyses[i]; i++) {
 		if (same_name(lag_analyses[i]->name, name))
 			return lag_analyses[i];
+	}
 	return NULL;
 }
 

@@ -157,12 +157,13 @@ static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findi
 
 		if (!lag_context_has_rank(ctx, t->ranks[r].rank))
 			continue;
-		if (lag_verdict_accuses(s->verdict))
+		if (lag_verdict_accuses(s->verdict)) {
 			out->accuses = true;
-		else if (s->verdict == LAG_VERDICT_CANNOT_TELL)
+		} else if (s->verdict == LAG_VERDICT_CANNOT_TELL) {
 			out->unsure = true;
-		else
+		} else {
 			continue;
+		}
 		status = add_straggler(ctx, s, r, out);
 	}
 	return status;
@@ -197,10 +198,11 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 			    strncmp(scenario, said[k].scenario, strlen(said[k].scenario)) != 0)
 				continue;
 			f = add(out, said[k].item, gain, LAG_NONE);
-			if (f)
+			if (f) {
 				(void)snprintf(f->text, sizeof(f->text), "%s", said[k].text);
-			else
+			} else {
 				status = LAG_ERR_SYSTEM;
+			}
 		}
 	}
 	if (!out->accuses)
@@ -331,9 +333,10 @@ static bool can_judge(const struct lag_trace *t)
 {
 	if (t->n_ranks < 2 || (t->world_size != LAG_NONE && t->world_size > (int64_t)t->n_ranks))
 		return false;
-	for (size_t r = 0; r < t->n_ranks; r++)
+	for (size_t r = 0; r < t->n_ranks; r++) {
 		if (!t->ranks[r].recorded)
 			return false;
+	}
 	return true;
 }
 

@@ -7,9 +7,9 @@
 #include "viz/model/trace.h"
 
 /* Job ranks of a communicator's members, runs shortened: "0-3,8,...". Replaces out. */
-void lag_comm_members(const struct lag_trace *trace, size_t comm, struct lag_buf *out);
+void lag_comm_members(const struct lag_trace *t, size_t at, struct lag_buf *out);
 
 /* Its name, else its identity. Replaces out. */
-void lag_comm_label(const struct lag_trace *trace, size_t comm, struct lag_buf *out);
+void lag_comm_label(const struct lag_trace *t, size_t at, struct lag_buf *out);
 
 #endif

@@ -36,10 +36,12 @@ enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_
 	if (opts)
 		ctx->opts = *opts;
 	status = lag_range_list_parse(&ctx->step_list, ctx->opts.steps, err);
-	if (lag_failed(status))
+	if (lag_failed(status)) {
 		(void)lag_err_wrap(err, "steps");
-	else if (lag_failed(status = lag_range_list_parse(&ctx->rank_list, ctx->opts.ranks, err)))
+	} else if (lag_failed(
+			   status = lag_range_list_parse(&ctx->rank_list, ctx->opts.ranks, err))) {
 		(void)lag_err_wrap(err, "ranks");
+	}
 	if (lag_failed(status)) {
 		lag_context_free(ctx);
 		return status;
@@ -93,17 +95,19 @@ bool lag_context_has_all_steps(const struct lag_context *ctx)
 
 const struct lag_roles *lag_context_roles(struct lag_context *ctx, struct lag_err *err)
 {
-	if (!ctx->has_roles)
+	if (!ctx->has_roles) {
 		ctx->has_roles = !lag_failed(
 			lag_roles_infer(ctx->trace, ctx->opts.layout, &ctx->roles, err));
+	}
 	return ctx->has_roles ? &ctx->roles : NULL;
 }
 
 const struct lag_steps *lag_context_steps(struct lag_context *ctx, struct lag_err *err)
 {
-	if (!ctx->has_steps)
+	if (!ctx->has_steps) {
 		ctx->has_steps = !lag_failed(
 			lag_steps_find(ctx->trace, ctx->opts.step_by, &ctx->steps, err));
+	}
 	return ctx->has_steps ? &ctx->steps : NULL;
 }
 
@@ -133,9 +137,10 @@ const struct lag_peers *lag_context_peers(struct lag_context *ctx, struct lag_er
 	const struct lag_steps *steps = lag_context_steps(ctx, err);
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
 
-	if (!ctx->has_peers && steps && roles)
+	if (!ctx->has_peers && steps && roles) {
 		ctx->has_peers =
 			!lag_failed(lag_peers_find(ctx->trace, steps, roles, &ctx->peers, err));
+	}
 	return ctx->has_peers ? &ctx->peers : NULL;
 }
 

@@ -43,9 +43,10 @@ void lag_intervals_normalize(struct lag_intervals *set)
 {
 	size_t i, n = 0;
 
-	for (i = 1; i < set->n; i++)
+	for (i = 1; i < set->n; i++) {
 		if (set->at[i].start_ns < set->at[i - 1].start_ns)
 			break;
+	}
 	if (i < set->n)
 		qsort(set->at, set->n, sizeof(*set->at), by_start);
 	for (i = 0; i < set->n; i++) {
@@ -82,10 +83,11 @@ static size_t first_after(const struct lag_intervals *set, int64_t ns)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (set->at[mid].end_ns <= ns)
+		if (set->at[mid].end_ns <= ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }
@@ -143,10 +145,11 @@ enum lag_status lag_intervals_intersect(const struct lag_intervals *a,
 
 		if (lag_failed(status))
 			return status;
-		if (a->at[i].end_ns < b->at[j].end_ns)
+		if (a->at[i].end_ns < b->at[j].end_ns) {
 			i++;
-		else
+		} else {
 			j++;
+		}
 	}
 	return LAG_OK;
 }

@@ -126,10 +126,11 @@ static void add_up(const struct lag_steps *steps, struct lag_ledger *out, size_t
 		while (lo < hi) {
 			size_t mid = lo + (hi - lo) / 2;
 
-			if (out->slices[mid].end_ns <= span->start_ns)
+			if (out->slices[mid].end_ns <= span->start_ns) {
 				lo = mid + 1;
-			else
+			} else {
 				hi = mid;
+			}
 		}
 		for (; lo < out->first[r + 1] && out->slices[lo].start_ns < span->end_ns; lo++) {
 			const struct lag_time_slice *slice = &out->slices[lo];

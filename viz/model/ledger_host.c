@@ -45,9 +45,10 @@ enum lag_status lag_ledger_returns(const struct lag_trace *trace, size_t r, stru
 	}
 	/* Sources without host calls may still tell of synchronisation. */
 	for (size_t i = rank->sync_begin;
-	     i < rank->sync_end && rank->api_begin == rank->api_end && !lag_failed(status); i++)
+	     i < rank->sync_end && rank->api_begin == rank->api_end && !lag_failed(status); i++) {
 		if (trace->syncs[i].kind >= LAG_SYNC_EVENT && trace->syncs[i].end_ns != LAG_NONE)
 			status = add(out, trace->syncs[i].end_ns, 0);
+	}
 	/* A copy whose call returned after the copy had ended was a blocking one. */
 	for (size_t i = rank->gpu_begin; i < rank->gpu_end && !lag_failed(status); i++) {
 		const struct lag_gpu_event *ev = &trace->gpu[i];
@@ -70,10 +71,11 @@ static int64_t last_return(const struct lag_vec *returns, int64_t ns, uint64_t t
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (at[mid].at_ns <= ns)
+		if (at[mid].at_ns <= ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	for (size_t back = 0; lo > 0 && back < RETURNS_BACK; back++) {
 		lo--;

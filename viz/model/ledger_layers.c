@@ -32,9 +32,10 @@ static void make_disjoint(struct lag_vec *vec)
 	struct lag_ledger_span *at = vec->items;
 	size_t i, n = 0;
 
-	for (i = 1; i < vec->n; i++)
+	for (i = 1; i < vec->n; i++) {
 		if (by_start(&at[i - 1], &at[i]) > 0)
 			break;
+	}
 	if (i < vec->n)
 		qsort(at, vec->n, sizeof(*at), by_start);
 	for (i = 0; i < vec->n; i++) {
@@ -90,15 +91,17 @@ static enum lag_status add_pipeline_wait(int64_t start_ns, int64_t end_ns, int32
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (w->at[mid].end_ns <= start_ns)
+		if (w->at[mid].end_ns <= start_ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
-	for (; lo < w->n && w->at[lo].start_ns < end_ns && !lag_failed(status); lo++)
+	for (; lo < w->n && w->at[lo].start_ns < end_ns && !lag_failed(status); lo++) {
 		status = add(&out->of[LAG_TIME_BUBBLE],
 			     w->at[lo].start_ns > start_ns ? w->at[lo].start_ns : start_ns,
 			     w->at[lo].end_ns < end_ns ? w->at[lo].end_ns : end_ns, launch);
+	}
 	return status;
 }
 
@@ -134,10 +137,11 @@ static enum lag_status add_comm(const struct lag_ledger_inputs *in, const struct
 	split = wait->wait_ns == LAG_NONE ? ev->start_ns : ev->start_ns + wait->wait_ns;
 	if (split > end_ns)
 		split = end_ns;
-	if (is_pipeline_launch(in, launch))
+	if (is_pipeline_launch(in, launch)) {
 		status = add_pipeline_wait(ev->start_ns, split, ev->launch, out);
-	else
+	} else {
 		status = add(&out->of[LAG_TIME_EXPOSED_WAIT], ev->start_ns, split, ev->launch);
+	}
 	if (!lag_failed(status))
 		status = add(&out->of[LAG_TIME_EXPOSED_TRANSFER], split, end_ns, ev->launch);
 	return status;
@@ -153,12 +157,13 @@ static enum lag_status add_events(const struct lag_ledger_inputs *in, size_t r,
 		const struct lag_gpu_event *ev = &in->trace->gpu[i];
 		int64_t end_ns = ev->end_ns != LAG_NONE ? ev->end_ns : rank->last_ns;
 
-		if (ev->class == LAG_CLASS_COMM)
+		if (ev->class == LAG_CLASS_COMM) {
 			status = add_comm(in, ev, end_ns, out);
-		else
+		} else {
 			status = add(&out->of[ev->class == LAG_CLASS_COPY ? LAG_TIME_COPY
 									  : LAG_TIME_COMPUTE],
 				     ev->start_ns, end_ns, -1);
+		}
 		if (out->from_ns == LAG_NONE || ev->start_ns < out->from_ns)
 			out->from_ns = ev->start_ns;
 		if (out->to_ns == LAG_NONE || end_ns > out->to_ns)

@@ -25,10 +25,11 @@ void lag_table_init(struct lag_table *table, const char *analysis, const struct 
 
 void lag_table_release(struct lag_table *table)
 {
-	for (size_t i = 0; i < table->n_rows * table->n_columns; i++)
+	for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
 		if (table->columns[i % table->n_columns].unit == LAG_UNIT_TEXT &&
 		    !table->cells[i].null)
 			free(table->cells[i].text);
+	}
 	for (size_t i = 0; i < table->n_notes; i++)
 		lag_buf_release(&table->notes[i]);
 	free(table->notes);
@@ -117,10 +118,11 @@ void lag_table_text(struct lag_table *table, const char *text)
 
 void lag_table_null(struct lag_table *table)
 {
-	if (table->failed || !table->n_rows || table->next_column >= table->n_columns)
+	if (table->failed || !table->n_rows || table->next_column >= table->n_columns) {
 		table->failed = true;
-	else
+	} else {
 		table->next_column++;
+	}
 }
 
 void lag_table_note(struct lag_table *table, const char *fmt, ...)
@@ -153,9 +155,10 @@ const struct lag_cell *lag_table_cell(const struct lag_table *table, size_t row,
 
 int lag_table_find_column(const struct lag_table *table, const char *name)
 {
-	for (size_t i = 0; i < table->n_columns; i++)
+	for (size_t i = 0; i < table->n_columns; i++) {
 		if (!strcmp(table->columns[i].name, name))
 			return (int)i;
+	}
 	return -1;
 }
 
@@ -200,9 +203,10 @@ void lag_table_format(const struct lag_table *table, size_t row, size_t column, 
 
 enum lag_status lag_table_finish(struct lag_table *table, struct lag_err *err)
 {
-	if (table->failed || table->next_column != table->n_columns)
+	if (table->failed || table->next_column != table->n_columns) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: out of memory, or a row without all its cells",
 				   table->analysis);
+	}
 	return LAG_OK;
 }

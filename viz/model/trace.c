@@ -216,10 +216,11 @@ int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (trace->ranks[mid].rank < rank)
+		if (trace->ranks[mid].rank < rank) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo < trace->n_ranks && trace->ranks[lo].rank == rank ? (int)lo : -1;
 }
@@ -233,10 +234,11 @@ size_t lag_trace_find_gpu(const struct lag_trace *trace, size_t r, int64_t ns)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (trace->gpu[mid].start_ns <= ns)
+		if (trace->gpu[mid].start_ns <= ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	first = lo;
 	for (size_t back = 0; lo > begin && back < LAG_FIND_GPU_BACK; back++) {

@@ -34,9 +34,10 @@ static enum lag_status reorder(struct key *keys, size_t n, void *rows, size_t si
 	size_t i;
 
 	*where = NULL;
-	for (i = 1; i < n; i++)
+	for (i = 1; i < n; i++) {
 		if (by_key(&keys[i - 1], &keys[i]) > 0)
 			break;
+	}
 	if (i >= n)
 		return LAG_OK;
 	qsort(keys, n, sizeof(*keys), by_key);
@@ -84,9 +85,10 @@ static enum lag_status sort_gpu(struct lag_trace *t)
 	for (size_t i = 0; i < t->n_gpu; i++)
 		keys[i] = (struct key){ t->gpu[i].r, t->gpu[i].start_ns, 0, i };
 	status = reorder(keys, t->n_gpu, t->gpu, sizeof(*t->gpu), &where);
-	for (size_t i = 0; where && i < t->n_launches; i++)
+	for (size_t i = 0; where && i < t->n_launches; i++) {
 		if (t->launches[i].gpu >= 0)
 			t->launches[i].gpu = (int32_t)where[t->launches[i].gpu];
+	}
 	free(where);
 	free(keys);
 	return status;
@@ -100,13 +102,15 @@ static enum lag_status sort_instances(struct lag_trace *t)
 
 	if (!keys)
 		return LAG_ERR_SYSTEM;
-	for (size_t i = 0; i < t->n_instances; i++)
+	for (size_t i = 0; i < t->n_instances; i++) {
 		keys[i] = (struct key){ t->instances[i].last_start_ns == LAG_NONE,
 					t->instances[i].last_start_ns, 0, i };
+	}
 	status = reorder(keys, t->n_instances, t->instances, sizeof(*t->instances), &where);
-	for (size_t i = 0; where && i < t->n_ops; i++)
+	for (size_t i = 0; where && i < t->n_ops; i++) {
 		if (t->ops[i].instance >= 0)
 			t->ops[i].instance = (int32_t)where[t->ops[i].instance];
+	}
 	free(where);
 	free(keys);
 	return status;
@@ -169,9 +173,10 @@ static enum lag_status link_instances(struct lag_trace *t)
 		return LAG_ERR_SYSTEM;
 	for (size_t i = 0; i < t->n_instances; i++)
 		t->instances[i].n = 0;
-	for (size_t i = 0; i < t->n_ops; i++)
+	for (size_t i = 0; i < t->n_ops; i++) {
 		if (t->ops[i].instance >= 0)
 			t->instances[t->ops[i].instance].n++;
+	}
 	for (size_t i = 0; i < t->n_instances; i++) {
 		t->instances[i].first = at;
 		at += t->instances[i].n;
@@ -227,11 +232,12 @@ static void sort_plain(void *rows, size_t n, size_t size, int (*order)(const voi
 {
 	char *at = rows;
 
-	for (size_t i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++) {
 		if (order(at + (i - 1) * size, at + i * size) > 0) {
 			qsort(rows, n, size, order);
 			return;
 		}
+	}
 }
 
 static void widen(struct lag_rank *rank, int64_t start_ns, int64_t end_ns)

@@ -27,10 +27,11 @@ static enum lag_status launch_row(struct lag_load *load, const struct lag_stmt *
 		load->n_skipped++;
 		return LAG_END;
 	}
-	if (launch->start_ns == LAG_NONE)
+	if (launch->start_ns == LAG_NONE) {
 		launch->end_ns = LAG_NONE;
-	else if (!lag_load_times(load, launch->start_ns, launch->end_ns))
+	} else if (!lag_load_times(load, launch->start_ns, launch->end_ns)) {
 		return LAG_END;
+	}
 	launch->r = (uint32_t)r;
 	launch->comm = (uint32_t)comm;
 	if (load->n_rows >= INT32_MAX ||
@@ -49,10 +50,11 @@ static int32_t member_rank(const struct lag_load *load, const struct lag_comm *c
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (members[mid].comm_rank < comm_rank)
+		if (members[mid].comm_rank < comm_rank) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo < comm->n_members && members[lo].comm_rank == comm_rank ? members[lo].r : -1;
 }
@@ -153,11 +155,13 @@ enum lag_status lag_load_comm(struct lag_load *load)
 
 	status = lag_load_rows(load, lag_sql_load_launch, launch_row, sizeof(*t->launches),
 			       &t->launches, &t->n_launches);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_instance, instance_row,
 				       sizeof(*t->instances), &t->instances, &t->n_instances);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_op, op_row, sizeof(*t->ops), &t->ops,
 				       &t->n_ops);
+	}
 	return status;
 }

@@ -55,12 +55,13 @@ static enum lag_status find_lane(struct lag_load_lanes *lanes, const struct lag_
 	}
 	key = lag_hash_pair(lag_hash_pair(want->r, (uint64_t)want->device),
 			    lag_hash_pair((uint64_t)want->context, (uint64_t)want->stream));
-	for (; lag_map_find(&lanes->map, key, &at); key++)
+	for (; lag_map_find(&lanes->map, key, &at); key++) {
 		if (same_lane(&LAG_VEC_AT(&lanes->vec, struct lag_lane, at), want)) {
 			lanes->last = at;
 			*out = (uint32_t)at;
 			return LAG_OK;
 		}
+	}
 	lane = lag_vec_push(&lanes->vec);
 	if (!lane || lag_failed(lag_map_set(&lanes->map, key, lanes->vec.n - 1)))
 		return LAG_ERR_SYSTEM;
@@ -180,18 +181,21 @@ enum lag_status lag_load_events(struct lag_load *load)
 	load->lanes = &lanes;
 	status =
 		lag_load_rows(load, lag_sql_load_api, api_row, sizeof(*t->api), &t->api, &t->n_api);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_gpu, gpu_row, sizeof(*t->gpu), &t->gpu,
 				       &t->n_gpu);
+	}
 	t->lanes = lanes.vec.items;
 	t->n_lanes = lanes.vec.n;
 	lag_map_release(&lanes.map);
 	load->lanes = NULL;
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_range, range_row, sizeof(*t->ranges),
 				       &t->ranges, &t->n_ranges);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_sync, sync_row, sizeof(*t->syncs),
 				       &t->syncs, &t->n_syncs);
+	}
 	return status;
 }

@@ -105,15 +105,17 @@ static void rank_uncertainty(struct lag_trace *t)
 		for (size_t i = 0; i < t->n_clock; i++) {
 			const struct lag_clock_row *row = &t->clock[i];
 
-			if (row->device_rank == (int32_t)r)
+			if (row->device_rank == (int32_t)r) {
 				device = worse(device, row->uncertainty_ns);
-			else if (row->device_rank < 0 && row->host == t->ranks[r].host)
+			} else if (row->device_rank < 0 && row->host == t->ranks[r].host) {
 				host = worse(host, row->uncertainty_ns);
+			}
 		}
-		if (device >= 0)
+		if (device >= 0) {
 			t->ranks[r].uncertainty_ns = device;
-		else if (host >= 0)
+		} else if (host >= 0) {
 			t->ranks[r].uncertainty_ns = host;
+		}
 	}
 }
 
@@ -126,18 +128,22 @@ enum lag_status lag_load_facts(struct lag_load *load)
 
 	status = lag_load_rows(load, lag_sql_load_clock, clock_row, sizeof(*t->clock), &t->clock,
 			       &t->n_clock);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_finding, finding_row,
 				       sizeof(*t->findings), &t->findings, &t->n_findings);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_loss, loss_row, sizeof(*t->losses),
 				       &t->losses, &t->n_losses);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_gap, gap_row, sizeof(*t->gaps), &t->gaps,
 				       &t->n_gaps);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_source, source_row, sizeof(*t->sources),
 				       &t->sources, &t->n_sources);
+	}
 	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_quarantine, quarantine_row, 1, &no_array,
 				       &n);

@@ -134,9 +134,11 @@ static void check_comms(struct lag_trace *t, size_t n_members)
 		struct lag_comm *comm = &t->comms[i];
 
 		comm->complete = comm->n_ranks > 0 && comm->n_members == (uint32_t)comm->n_ranks;
-		for (uint32_t m = 0; m < comm->n_members && comm->first_member + m < n_members; m++)
+		for (uint32_t m = 0; m < comm->n_members && comm->first_member + m < n_members;
+		     m++) {
 			if (!t->members[comm->first_member + m].recorded)
 				comm->complete = false;
+		}
 	}
 }
 
@@ -149,25 +151,31 @@ enum lag_status lag_load_job(struct lag_load *load)
 
 	status = lag_load_rows(load, lag_sql_load_string, string_row, 1, &no_array, &n);
 	free(no_array);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_kernel_name, kernel_name_row,
 				       sizeof(*load->kernel_names), &load->kernel_names,
 				       &load->n_kernel_names);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_host, host_row, sizeof(*t->hosts),
 				       &t->hosts, &t->n_hosts);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_rank, rank_row, sizeof(*t->ranks),
 				       &t->ranks, &t->n_ranks);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_config, config_row, sizeof(*t->configs),
 				       &t->configs, &t->n_configs);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_comm, comm_row, sizeof(*t->comms),
 				       &t->comms, &t->n_comms);
-	if (!lag_failed(status))
+	}
+	if (!lag_failed(status)) {
 		status = lag_load_rows(load, lag_sql_load_comm_member, member_row,
 				       sizeof(*t->members), &t->members, &n);
+	}
 	if (!lag_failed(status))
 		check_comms(t, n);
 	return status;

@@ -14,9 +14,10 @@ const struct lag_renderer *const lag_renderers[] = {
 
 const struct lag_renderer *lag_renderer_find(const char *name)
 {
-	for (size_t i = 0; lag_renderers[i]; i++)
+	for (size_t i = 0; lag_renderers[i]; i++) {
 		if (!strcmp(lag_renderers[i]->name, name))
 			return lag_renderers[i];
+	}
 	return NULL;
 }
 

@@ -37,9 +37,10 @@ static void missing(struct lag_json *json, const struct lag_trace *t)
 {
 	lag_json_key(json, "missing_ranks");
 	lag_json_begin(json, '[');
-	for (size_t r = 0; r < t->n_ranks; r++)
+	for (size_t r = 0; r < t->n_ranks; r++) {
 		if (!t->ranks[r].recorded)
 			lag_json_int(json, t->ranks[r].rank);
+	}
 	lag_json_end(json, ']');
 }
 
@@ -65,10 +66,11 @@ static void trust_part(struct lag_json *json, const struct lag_table *table,
 		lag_json_key(json, "quarantined");
 		lag_json_int(json, t->n_quarantined);
 		lag_json_key(json, "clock_uncertainty_ns");
-		if (worst == INT64_MAX)
+		if (worst == INT64_MAX) {
 			lag_json_null(json);
-		else
+		} else {
 			lag_json_int(json, worst);
+		}
 	}
 	lag_json_key(json, "notes");
 	lag_json_begin(json, '[');
@@ -100,14 +102,15 @@ static void value(struct lag_json *json, const struct lag_table *table, size_t r
 	const struct lag_cell *cell = lag_table_cell(table, row, column);
 
 	lag_json_key(json, table->columns[column].name);
-	if (cell->null)
+	if (cell->null) {
 		lag_json_null(json);
-	else if (table->columns[column].unit == LAG_UNIT_TEXT)
+	} else if (table->columns[column].unit == LAG_UNIT_TEXT) {
 		lag_json_text(json, cell->text);
-	else if (table->columns[column].unit >= LAG_UNIT_SHARE)
+	} else if (table->columns[column].unit >= LAG_UNIT_SHARE) {
 		lag_json_real(json, cell->d);
-	else
+	} else {
 		lag_json_int(json, cell->i);
+	}
 }
 
 static void render(const struct lag_table *table, const struct lag_trace *trace,

@@ -134,12 +134,13 @@ static void line(const struct lag_table *table, size_t row, const struct layout 
 
 static void heading(const char *section, struct lag_buf *out)
 {
-	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++)
+	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++) {
 		if (!strcmp(headings[i].section, section)) {
 			if (headings[i].heading)
 				lag_buf_printf(out, "\n%s\n", headings[i].heading);
 			return;
 		}
+	}
 	lag_buf_putc(out, '\n');
 	lag_fmt_name(out, section);
 	lag_buf_putc(out, '\n');

@@ -51,9 +51,10 @@ static bool can_fit(const struct lag_table *table, const size_t *widths, size_t 
 {
 	size_t sum = total(widths, table->n_columns);
 
-	for (size_t c = 0; c < table->n_columns; c++)
+	for (size_t c = 0; c < table->n_columns; c++) {
 		if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > TEXT_MIN)
 			sum -= widths[c] - TEXT_MIN;
+	}
 	return sum <= room;
 }
 
@@ -67,10 +68,11 @@ static void fit(const struct lag_table *table, size_t *widths, int width)
 	for (;;) {
 		size_t widest = table->n_columns;
 
-		for (size_t c = 0; c < table->n_columns; c++)
+		for (size_t c = 0; c < table->n_columns; c++) {
 			if (table->columns[c].unit == LAG_UNIT_TEXT && widths[c] > keep &&
 			    (widest == table->n_columns || widths[c] > widths[widest]))
 				widest = c;
+		}
 		if (widest == table->n_columns || (room && total(widths, table->n_columns) <= room))
 			return;
 		widths[widest]--;
@@ -111,10 +113,12 @@ static void rows(const struct lag_table *table, const size_t *widths, bool utf8,
 
 static void foot(const struct lag_table *table, struct lag_buf *out)
 {
-	for (size_t c = 0; c < table->n_columns; c++)
-		if (table->columns[c].unit == LAG_UNIT_SHARE && table->columns[c].of)
+	for (size_t c = 0; c < table->n_columns; c++) {
+		if (table->columns[c].unit == LAG_UNIT_SHARE && table->columns[c].of) {
 			lag_buf_printf(out, "%s: share of %s\n", table->columns[c].title,
 				       table->columns[c].of);
+		}
+	}
 	for (size_t i = 0; i < table->n_notes; i++) {
 		lag_fmt_name(out, lag_buf_text(&table->notes[i]));
 		lag_buf_putc(out, '\n');
@@ -137,10 +141,11 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 	}
 	measure(table, widths);
 	fit(table, widths, opts->width);
-	if (table->n_rows)
+	if (table->n_rows) {
 		rows(table, widths, opts->utf8, out);
-	else
+	} else {
 		lag_buf_printf(out, "%s: nothing to show\n", table->analysis);
+	}
 	if (table->n_rows && (table->n_notes || total(widths, table->n_columns)))
 		lag_buf_putc(out, '\n');
 	foot(table, out);
