@@ -100,8 +100,13 @@ static bool sequence_number(struct lag_dm *d, unsigned base, size_t *index)
 bool lag_dm_substitution(struct lag_dm *d, struct lag_dm_type *out, bool *std_only)
 {
 	static const char *const names[] = {
-		"t std",          "a std::allocator", "b std::basic_string", "s std::string",
-		"i std::basic_istream<char, std::char_traits<char> >", "o std::basic_ostream<char, std::char_traits<char> >",   "d std::basic_iostream<char, std::char_traits<char> >"
+		"t std",
+		"a std::allocator",
+		"b std::basic_string",
+		"s std::string",
+		"i std::basic_istream<char, std::char_traits<char> >",
+		"o std::basic_ostream<char, std::char_traits<char> >",
+		"d std::basic_iostream<char, std::char_traits<char> >"
 	};
 	size_t index;
 
@@ -350,8 +355,7 @@ static bool array(struct lag_dm *d, struct lag_dm_type *out)
 	size = (struct lag_dm_text){ begin, (size_t)(d->p - begin) };
 	if (!lag_dm_eat(d, '_') || !lag_dm_type(d, &of))
 		return lag_dm_fail(d);
-	*out = (struct lag_dm_type){ .left = array_of(&of) ? of.left :
-							     lag_dm_cat2(d, of.left, " "),
+	*out = (struct lag_dm_type){ .left = array_of(&of) ? of.left : lag_dm_cat2(d, of.left, " "),
 				     .right = lag_dm_cat(d, lag_dm_lit("["), size, lag_dm_lit("]"),
 							 of.right),
 				     .wraps = true };

@@ -283,7 +283,7 @@ static enum lag_status give_ranks(struct lag_merge *m)
 			next++;
 		p->rank = (int64_t)next;
 		st = lag_map_set(&m->rank_proc, next, i);
-		lag_merge_find(m, 1, "rank_assigned", p->rank, LAG_NONE, 1,
+		lag_merge_find(m, m->procs.n > 1, "rank_assigned", p->rank, LAG_NONE, 1,
 			       "%s does not tell its rank: it is shown as rank %" PRId64,
 			       p->part.path, p->rank);
 	}
