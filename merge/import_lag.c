@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "merge/importer.h"
 #include "merge/source.h"
 #include "schema/trace/trace_reader.h"
 
-#define FILE_MAX ((size_t)1 << 36)
+#define FILE_MAX ((uint64_t)1 << 36)
 
 struct lag_import {
 	struct lag_part part;
@@ -222,6 +223,15 @@ static enum lag_status import_bytes(struct lag_import *im, const uint8_t *bytes,
 	return note_damage(im);
 }
 
+/* A compressed file is held in memory; what would not leave room for its events is refused. */
+static size_t bytes_max(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t half = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : FILE_MAX;
+
+	return (size_t)(half < FILE_MAX ? half : FILE_MAX);
+}
+
 static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 			      const struct lag_import_opts *opts, struct lag_part_sink *sink,
 			      struct lag_err *err)
@@ -238,7 +248,7 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 	(void)opts;
 	if (lag_failed(lag_part_init(&im.part, in->path, "lag")))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
-	st = lag_input_slurp(in, FILE_MAX, &bytes, &n, &owned, err);
+	st = lag_input_slurp(in, bytes_max(), &bytes, &n, &owned, err);
 	if (st == LAG_OK) {
 		st = import_bytes(&im, bytes, n, err);
 		if (lag_failed(st))
