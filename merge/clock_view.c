@@ -268,6 +268,11 @@ enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct la
 		repair(view, &view->messages[i].recv);
 	}
 	measure(view);
+	/* A host that takes part in nothing has no time of its own to add to. */
+	for (uint32_t h = 0; h < in->n_hosts; h++) {
+		if (view->first_ns[h] > view->last_ns[h])
+			view->first_ns[h] = view->last_ns[h] = 0;
+	}
 	return LAG_OK;
 }
 
