@@ -47,6 +47,25 @@ def simulated(tmp):
     r.check(all(o["group_id"] == t.of("group")[0]["group_id"] for o in ops[3:]), "operations of the group")
 
 
+LOADER = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1], mode=int(sys.argv[2]))
+lib.pt_small_work(4)
+"""
+
+
+def loaded(tmp):
+    """PyTorch's way: Python loads a library privately, which is linked to NCCL."""
+    for mode in (os.RTLD_LOCAL | os.RTLD_NOW, os.RTLD_GLOBAL | os.RTLD_LAZY):
+        out = tmp(f"loaded{mode}")
+        done = r.record(out, [sys.executable, "-c", LOADER, r.app("libptsmall.so"), str(mode)])
+        r.equal((done.returncode, done.stderr), (0, b""), "a library loaded at run time")
+        t = r.one(out)
+        r.equal([(o["func"], o["sources"], o["datatype"]) for o in t.of("op")], [(1, CALL, 7)] * 4, "its operations")
+        r.equal(len(t.of("kernel")), 4, "its kernels")
+        r.equal([x["name"] for x in t.of("range")], ["work"], "its annotations")
+
+
 def real(tmp):
     folder = r.need_real("libnccl.so.2")
     env = r.environment({"LD_LIBRARY_PATH": folder}, simulated=False)
@@ -71,6 +90,7 @@ def real(tmp):
 def main():
     with r.Folder() as tmp:
         simulated(tmp)
+        loaded(tmp)
         real(tmp)
 
 
