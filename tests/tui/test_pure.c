@@ -271,21 +271,42 @@ static void each_class_and_heat_has_a_glyph_of_its_own(void **state)
 
 static void a_column_shows_what_fills_most_of_it(void **state)
 {
-	int64_t ns[LAG_TIME_LIMIT] = { 0 };
+	int64_t ns[LAG_TIME_LIMIT] = { 0 }, owed[LAG_TIME_LIMIT] = { 0 };
 
 	(void)state;
-	assert_int_equal(lag_glyph_of_column(ns, 100).code, ' ');
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code, ' ');
 	ns[LAG_TIME_COMPUTE] = 100;
-	assert_int_equal(lag_glyph_of_column(ns, 100).code, 0x2588);
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code, 0x2588);
 	ns[LAG_TIME_COMPUTE] = 50;
 	ns[LAG_TIME_IDLE] = 50;
-	assert_int_equal(lag_glyph_of_column(ns, 100).code, 0x258c); /* half a block */
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code, 0x258c); /* half a block */
 	ns[LAG_TIME_IDLE] = 0;
 	ns[LAG_TIME_BUBBLE] = 50;
-	assert_int_equal(lag_glyph_of_column(ns, 100).code, 0x2588); /* compute has precedence */
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code,
+			 0x2588); /* compute has precedence */
+	memset(owed, 0, sizeof(owed));
 	ns[LAG_TIME_BUBBLE] = 60;
 	ns[LAG_TIME_COMPUTE] = 40;
-	assert_int_equal(lag_glyph_of_column(ns, 100).code, 0xb7);
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code, 0xb7);
+}
+
+static void over_a_row_each_class_gets_its_share_of_cells(void **state)
+{
+	int64_t ns[LAG_TIME_LIMIT] = { 0 }, owed[LAG_TIME_LIMIT] = { 0 };
+	int n = 0;
+
+	(void)state;
+	ns[LAG_TIME_COMPUTE] = 7;
+	ns[LAG_TIME_HOST] = 93;
+	for (int i = 0; i < 200; i++)
+		n += lag_glyph_of_column(ns, 100, owed).code == 0x2588;
+	assert_in_range(n, 13, 15);
+	/* A cell of one class shows nothing else, whatever is owed. */
+	owed[LAG_TIME_COMPUTE] = 90;
+	ns[LAG_TIME_COMPUTE] = 0;
+	ns[LAG_TIME_HOST] = 100;
+	assert_int_equal(lag_glyph_of_column(ns, 100, owed).code, 0x2591);
+	assert_int_equal(owed[LAG_TIME_COMPUTE], 0);
 }
 
 static void without_colours_styles_still_differ(void **state)
@@ -387,6 +408,7 @@ int main(void)
 		cmocka_unit_test(hostile_names_come_out_harmless),
 		cmocka_unit_test(each_class_and_heat_has_a_glyph_of_its_own),
 		cmocka_unit_test(a_column_shows_what_fills_most_of_it),
+		cmocka_unit_test(over_a_row_each_class_gets_its_share_of_cells),
 		cmocka_unit_test(without_colours_styles_still_differ),
 		cmocka_unit_test(every_key_of_the_table_means_something),
 		cmocka_unit_test(lists_stay_in_range_whatever_happens),

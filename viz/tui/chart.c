@@ -10,11 +10,13 @@
 void lag_chart_row(struct lag_canvas *canvas, int x, int y, int width, const struct lag_axis *axis,
 		   const int64_t *ns, int n)
 {
+	int64_t owed[LAG_TIME_LIMIT] = { 0 };
+
 	for (int column = 0; column < width; column++) {
 		int64_t span =
 			lag_axis_time(axis, width, column + 1) - lag_axis_time(axis, width, column);
-		struct lag_look_of look =
-			lag_glyph_of_column(ns + (ptrdiff_t)column * LAG_TIME_LIMIT, span * n);
+		struct lag_look_of look = lag_glyph_of_column(
+			ns + (ptrdiff_t)column * LAG_TIME_LIMIT, span * n, owed);
 
 		lag_draw_glyph(canvas, x + column, y, look.code, look.style);
 	}

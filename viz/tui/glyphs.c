@@ -19,20 +19,31 @@ struct lag_look_of lag_glyph_of_class(enum lag_time_class class)
 	return looks[(unsigned)class < LAG_TIME_LIMIT ? class : LAG_TIME_IDLE];
 }
 
-struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span)
+/* The class a cell shows: most of its time, plus what its left neighbours owe. Only a class that is in
+ * the cell can be shown; a cell of one class settles all debts, so that phases keep their edges. */
+static int settle(const int64_t ns[LAG_TIME_LIMIT], int64_t span, int64_t owed[LAG_TIME_LIMIT])
+{
+	int most = LAG_TIME_IDLE;
+
+	/* In order of precedence, so that of equals the more telling class wins. */
+	for (int c = LAG_TIME_LIMIT - 1; c >= 0; c--) {
+		if (ns[c] > 0 && (ns[most] == 0 || ns[c] + owed[c] >= ns[most] + owed[most]))
+			most = c;
+	}
+	for (int c = 0; c < LAG_TIME_LIMIT; c++)
+		owed[c] =
+			ns[most] * 100 >= span * 99 ? 0 : owed[c] + ns[c] - (c == most ? span : 0);
+	return most;
+}
+
+struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span,
+				       int64_t owed[LAG_TIME_LIMIT])
 {
 	int64_t recorded = 0, other;
-	int most = LAG_TIME_IDLE;
+	int most;
 
 	for (int c = 0; c < LAG_TIME_LIMIT; c++)
 		recorded += ns[c];
-	/* In order of precedence, so that of equals the more telling class wins. */
-	for (int c = LAG_TIME_LIMIT - 1; c >= 0; c--) {
-		if (ns[c] > 0 && ns[c] >= ns[most])
-			most = c;
-	}
-	if (span > recorded && span - recorded > ns[most] && most != LAG_TIME_COMPUTE)
-		most = LAG_TIME_IDLE;
 	other = recorded - ns[LAG_TIME_COMPUTE] - ns[LAG_TIME_IDLE];
 	if (ns[LAG_TIME_COMPUTE] > 0 && other <= 0 && span > 0) {
 		int eighths = (int)(ns[LAG_TIME_COMPUTE] * 8 / span);
@@ -42,6 +53,9 @@ struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t
 			return (struct lag_look_of){ 0x2590U - (unsigned)(eighths ? eighths : 1),
 						     LAG_STYLE_COMPUTE };
 	}
+	most = settle(ns, span, owed);
+	if (span - recorded > ns[most] && most != LAG_TIME_COMPUTE)
+		most = LAG_TIME_IDLE;
 	return lag_glyph_of_class((enum lag_time_class)most);
 }
 

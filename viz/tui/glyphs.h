@@ -13,9 +13,12 @@ struct lag_look_of {
 
 struct lag_look_of lag_glyph_of_class(enum lag_time_class class);
 
-/* One cell of a chart from the ns of each class in it, `span` ns in all: the class with most of it.
- * Compute that fills only the left or only part of a cell otherwise empty is drawn in eighths. */
-struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span);
+/* One cell of a chart from the ns of each class in it, `span` ns in all: the class with most of it. What
+ * the cell could not show is owed to the next one, so that over a row each class gets its share of cells
+ * even where it never fills one; owed begins as zeros. Compute in a cell otherwise empty is drawn in
+ * eighths. */
+struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span,
+				       int64_t owed[LAG_TIME_LIMIT]);
 
 /* Compute time against the peers' (1.0 = as fast): below 1.05, 1.05, 1.15, 1.25 and more. */
 struct lag_look_of lag_glyph_of_heat(float ratio);

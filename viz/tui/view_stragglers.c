@@ -290,6 +290,9 @@ static void draw_waits(const struct lag_scene *scene, const struct stragglers *v
 {
 	const struct lag_table *table = view->waits;
 	int64_t rank = scene->data->trace->ranks[scene->r].rank;
+	/* The part not covered by own work is what costs, and what the table is sorted by. */
+	const char *column =
+		table && lag_table_find_column(table, "exposed_ns") >= 0 ? "exposed_ns" : "wait_ns";
 	const char *mine = for_it ? "for_rank" : "rank", *other = for_it ? "rank" : "for_rank";
 	char text[96], number[LAG_NUM_MAX];
 	int x, n = 0;
@@ -299,7 +302,7 @@ static void draw_waits(const struct lag_scene *scene, const struct stragglers *v
 	x = lag_draw_text(canvas, 1, y, LAG_STYLE_DIM, text);
 	for (size_t row = 0; table && row < table->n_rows && n < 8; row++) {
 		int64_t peer = lag_cell_int(table, row, other);
-		int64_t ns = lag_cell_int(table, row, "wait_ns");
+		int64_t ns = lag_cell_int(table, row, column);
 
 		if (lag_cell_int(table, row, mine) != rank || peer == LAG_NONE || ns == LAG_NONE)
 			continue;
