@@ -12,6 +12,12 @@ enum {
 	MAX_WINDOWS = 16
 };
 
+/* Parts are very different from this factor on; so many samples of large ones are enough; and never
+ * is less than this share of the assumed skew believed. */
+#define DIVERSE     2.0
+#define MIN_DIVERSE 9
+#define LEAST_SKEW  0.15
+
 /* Operations that much less certain than the best do not speak about devices. */
 #define WEIGHT_CUT 0.25
 
@@ -63,13 +69,43 @@ static void follow_pairs(const struct lag_clock_solved *s, struct path *path)
 	}
 }
 
+/* What the assumed skew of ends must be multiplied by, squared. Where collectives of very different
+ * parts join the hosts, skews that grow with the parts would show as scatter between them: little
+ * scatter means little skew. Operations of one kind show nothing: their skew may be constant. */
+static bool skew_factor(const struct lag_clock_solved *s, const struct lag_clock_samples *samples,
+			double *factor)
+{
+	size_t n = samples->across.n;
+	const struct lag_clock_sample *p = samples->across.items;
+	double *v = lag_calloc(n, sizeof(*v));
+	*factor = fmax(1, s->scale * s->scale);
+	if (!v)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		v[i] = sqrt(1 / p[i].weight);
+	lag_fit_median(v, n); /* sorts */
+	double large = n ? DIVERSE * v[n / 10] : 0;
+	size_t n_large = 0;
+	for (size_t i = 0; i < n; i++) {
+		double noise = sqrt(1 / p[i].weight);
+		if (noise >= large && s->view->in->device_host[p[i].device] != s->reference)
+			v[n_large++] = fabs(p[i].err_ns) / noise;
+	}
+	if (n_large >= MIN_DIVERSE) {
+		double f = fmax(LEAST_SKEW, 2 * lag_fit_median(v, n_large));
+		*factor = f * f;
+	}
+	free(v);
+	return true;
+}
+
 /* Variance of each host's line against the reference's at x = -1 and 1, the ends of the run, where it
  * is worst. Errors that every collective repeats are what messages show of them; without messages,
  * what the weights assume. */
-static void line_variance(const struct lag_clock_solved *s, const struct path *path, double *var)
+static void line_variance(const struct lag_clock_solved *s, const struct path *path, double noise,
+			  double *var)
 {
 	const struct lag_clock_gather *g = s->gather;
-	double noise = fmax(1, s->scale * s->scale);
 	for (uint32_t h = 0; h < s->view->in->n_hosts; h++) {
 		const struct lag_fit_line *l = &s->lines[h];
 		double own = noise * fmax(lag_fit_variance(l, s->slope_weight, -1),
@@ -159,14 +195,17 @@ static enum lag_status trust(struct state *st, struct lag_clock_samples *samples
 			     struct lag_err *err)
 {
 	const struct lag_align_input *in = st->s->view->in;
+	double noise;
 	st->t->device_ns = samples->device_ns;
 	st->t->arriver_ns = samples->arriver_ns;
 	st->factor = t98(samples->freedom);
 	for (uint32_t d = 0; d < in->n_devices; d++)
 		st->n_ref += in->device_host[d] == st->s->reference;
 	st->n_ref = fmax(st->n_ref, 1);
+	if (!skew_factor(st->s, samples, &noise))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock samples");
 	follow_pairs(st->s, path);
-	line_variance(st->s, path, st->variance);
+	line_variance(st->s, path, noise, st->variance);
 	if (!all_rows(st, samples))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
 	return LAG_OK;
