@@ -259,6 +259,22 @@ static const char *file_system(const char *dir, bool *direct)
 	return "another file system";
 }
 
+/* By making a file: permission bits do not tell it all (read-only mounts, quotas, root on NFS). */
+static bool can_write(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/.laggard-doctor.%ld", dir, (long)getpid()) >=
+	    sizeof(path))
+		return false;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return !unlink(path);
+}
+
 static void check_output(struct doctor *doc, const char *dir)
 {
 	struct lag_buf room = { 0 };
@@ -266,7 +282,7 @@ static void check_output(struct doctor *doc, const char *dir)
 	bool direct;
 	const char *name = file_system(dir, &direct);
 
-	if (access(dir, W_OK)) {
+	if (!can_write(dir)) {
 		say(doc, MISSING, "output", "%s cannot be written to", dir);
 		return;
 	}
@@ -318,10 +334,26 @@ static void print_json(const struct doctor *doc, bool all)
 	lag_buf_release(&out);
 }
 
+/* A run directory that is yet to be made lies where the one above it does. */
+static const char *existing(char *path)
+{
+	while (access(path, F_OK)) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			return ".";
+		if (slash == path)
+			return "/";
+		*slash = '\0';
+	}
+	return path;
+}
+
 static int run(const struct lag_args *args)
 {
 	static struct doctor doc;
 	const char *dir = lag_args_get(args, "output"), *format = lag_args_get(args, "format");
+	char path[PATH_MAX];
 	bool all = true;
 
 	check_tracer(&doc);
@@ -329,7 +361,8 @@ static int run(const struct lag_args *args)
 	check_cupti(&doc);
 	check_nccl(&doc);
 	check_environment(&doc);
-	check_output(&doc, dir ? dir : ".");
+	(void)snprintf(path, sizeof(path), "%s", dir ? dir : ".");
+	check_output(&doc, existing(path));
 	for (size_t i = 0; i < doc.n; i++)
 		all &= doc.findings[i].verdict != MISSING;
 	if (format && !strcmp(format, "json"))
