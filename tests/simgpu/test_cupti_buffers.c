@@ -3,6 +3,8 @@
  * when they come back, and what is in them. */
 #include "tests/simgpu/cupti_sink.h"
 
+#include <pthread.h>
+
 static const char *const quiet[] = { NO_NOISE, NULL };
 
 /* A buffer is asked for when a record needs one, not before. */
@@ -216,6 +218,91 @@ static void flushing_needs_callbacks(void **state)
 	child_passes(body_register, quiet);
 }
 
+/* A periodic flush returns full buffers only; asking for one does not forbid flushing by hand. */
+static void body_period(void)
+{
+	sink_start(sink_kernels, 1);
+	NEED(cuptiActivityFlushPeriod(5) == CUPTI_SUCCESS);
+	test_launch(test_kernel("alpha"), 1000, NULL);
+	NEED(cudaDeviceSynchronize() == cudaSuccess);
+	usleep(100000);
+	NEED(sink.n_requested == 1 && sink.n_completed == 0);
+	NEED(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
+	NEED(sink.n_completed == 1);
+	NEED(cuptiActivityFlushPeriod(0) == CUPTI_SUCCESS);
+}
+
+static void periodic_flush_returns_full_buffers_only(void **state)
+{
+	(void)state;
+	child_passes(body_period, quiet);
+}
+
+static void *launch_elsewhere(void *arg)
+{
+	test_launch(*(cudaKernel_t *)arg, 1000, NULL);
+	return NULL;
+}
+
+/* API records of two threads: one buffer for all, or one for each, as the attribute says. */
+static void api_buffers(uint8_t each, unsigned want)
+{
+	static const CUpti_ActivityKind runtime[] = { CUPTI_ACTIVITY_KIND_RUNTIME };
+	size_t size = sizeof each;
+	cudaKernel_t k = test_kernel("alpha");
+	pthread_t other;
+
+	NEED(cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size,
+				       &each) == CUPTI_SUCCESS);
+	sink_start(runtime, 1);
+	test_launch(k, 1000, NULL);
+	NEED(pthread_create(&other, NULL, launch_elsewhere, &k) == 0);
+	NEED(pthread_join(other, NULL) == 0);
+	NEED(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
+	NEED(sink.n_completed == want && sink_count(CUPTI_ACTIVITY_KIND_RUNTIME) == 2);
+}
+
+static void body_shared(void)
+{
+	api_buffers(0, 1);
+}
+
+static void body_per_thread(void)
+{
+	api_buffers(1, 2);
+}
+
+static void threads_share_buffers_or_not(void **state)
+{
+	(void)state;
+	child_passes(body_shared, quiet);
+	child_passes(body_per_thread, quiet);
+}
+
+/* Attributes are written and read with their size; without size or value, or with no room, an error. */
+static void body_attributes(void)
+{
+	const CUpti_ActivityAttribute a = CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE;
+	size_t value = 0, size = sizeof value;
+
+	NEED(cuptiActivityGetAttribute(a, &size, &value) == CUPTI_SUCCESS && value > 0);
+	value = 1 << 20;
+	NEED(cuptiActivitySetAttribute(a, &size, &value) == CUPTI_SUCCESS);
+	value = 0;
+	NEED(cuptiActivityGetAttribute(a, &size, &value) == CUPTI_SUCCESS && value == 1 << 20);
+	NEED(cuptiActivitySetAttribute(a, NULL, &value) == CUPTI_ERROR_INVALID_PARAMETER);
+	NEED(cuptiActivitySetAttribute(a, &size, NULL) == CUPTI_ERROR_INVALID_PARAMETER);
+	size = 0;
+	NEED(cuptiActivitySetAttribute(a, &size, &value) ==
+	     CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
+}
+
+static void attributes_have_sizes(void **state)
+{
+	(void)state;
+	child_passes(body_attributes, quiet);
+}
+
 /* Iterating ends with MAX_LIMIT_REACHED behind the last record and INVALID_KIND at a broken one. */
 static void body_walk(void)
 {
@@ -281,6 +368,9 @@ int main(void)
 		cmocka_unit_test(a_record_limit_is_kept),
 		cmocka_unit_test(refused_buffers_are_counted_as_dropped),
 		cmocka_unit_test(flushing_needs_callbacks),
+		cmocka_unit_test(periodic_flush_returns_full_buffers_only),
+		cmocka_unit_test(threads_share_buffers_or_not),
+		cmocka_unit_test(attributes_have_sizes),
 		cmocka_unit_test(iteration_ends_with_an_error),
 		cmocka_unit_test(losses_are_counted_or_zero),
 	};

@@ -104,6 +104,12 @@ static void body_subscribe(void)
 	NEED(cuptiSubscribe(&h, on_call, &n_calls) == CUPTI_SUCCESS);
 	NEED(cuptiSubscribe(&second, on_call, NULL) ==
 	     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+	char holder[16] = "";
+	CUpti_SubscriberParams p = { .structSize = sizeof p,
+				     .oldSubscriberName = holder,
+				     .oldSubscriberSize = sizeof holder };
+	NEED(cuptiSubscribe_v2(&second, on_call, NULL, &p) ==
+	     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
 	cudaKernel_t k = test_kernel("alpha");
 	test_launch(k, 1000, NULL);
 	NEED(n_calls == 0);

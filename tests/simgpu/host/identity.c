@@ -48,8 +48,15 @@ int gethostname(char *name, size_t size)
 	return 0;
 }
 
+/* SIMGPU_BOOT_ID, else drawn from the seed for this host. */
 static void boot_id(char out[38])
 {
+	const char *given = sim_env_text("SIMGPU_BOOT_ID");
+
+	if (given) {
+		snprintf(out, 38, "%.36s\n", given);
+		return;
+	}
 	uint64_t host = (uint64_t)sim_clock_map()->host;
 	uint64_t a = sim_rand_u64(SIM_RAND_BOOT, 2 * host);
 	uint64_t b = sim_rand_u64(SIM_RAND_BOOT, 2 * host + 1);

@@ -164,6 +164,8 @@ void pncclResetDebugInit(void)
 {
 }
 
+void ncclResetDebugInit(void) __attribute__((weak, alias("pncclResetDebugInit")));
+
 NC_ALIAS(ncclGetVersion);
 NC_ALIAS(ncclGetErrorString);
 NC_ALIAS(ncclGetLastError);
