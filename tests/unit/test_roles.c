@@ -75,6 +75,32 @@ static void pipeline_data_and_world_are_told_apart(void **state)
 	lag_trace_close(trace);
 }
 
+static void a_job_without_pipeline_is_one_data_group(void **state)
+{
+	const int all[] = { 0, 1, 2, 3 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_roles roles;
+	struct lag_err err;
+	uint32_t world, data;
+
+	(void)state;
+	tb_init(&tb, 4, 2);
+	world = tb_comm(&tb, "default", all, 4);
+	data = tb_comm(&tb, "gradients", all, 4);
+	for (int rank = 0; rank < 4; rank++) {
+		tb_op(&tb, world, rank, LAG_FUNC_ALL_REDUCE, 0, -1, 4, 10 * MS, 11 * MS);
+		tb_op(&tb, data, rank, LAG_FUNC_ALL_REDUCE, 0, -1, 1 << 24, 20 * MS, 30 * MS);
+	}
+	trace = tb_finish(&tb);
+	assert_int_equal(lag_roles_infer(trace, NULL, &roles, &err), LAG_OK);
+	assert_string_equal(roles.shape, "DP 4");
+	assert_int_equal(roles.comm_role[world], LAG_ROLE_WORLD);
+	assert_int_equal(roles.comm_role[data], LAG_ROLE_DATA);
+	lag_roles_release(&roles);
+	lag_trace_close(trace);
+}
+
 static void a_layout_overrides_and_is_checked_against_the_job(void **state)
 {
 	struct trace_builder tb;
@@ -166,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipeline_data_and_world_are_told_apart),
+		cmocka_unit_test(a_job_without_pipeline_is_one_data_group),
 		cmocka_unit_test(a_layout_overrides_and_is_checked_against_the_job),
 		cmocka_unit_test(steps_come_from_annotations_and_keep_their_numbers),
 		cmocka_unit_test(without_annotations_the_communication_repeats),

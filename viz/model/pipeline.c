@@ -103,7 +103,7 @@ static enum lag_status find_groups(const struct lag_trace *trace, const struct l
 	for (size_t r = 0; r < trace->n_ranks; r++) {
 		const struct lag_rank_role *role = &roles->ranks[r];
 
-		if (role->pipeline >= 0)
+		if (role->pipeline >= 0 && role->stage >= 0)
 			out->groups[role->pipeline].rank_of_stage[role->stage] = (int32_t)r;
 	}
 	return LAG_OK;

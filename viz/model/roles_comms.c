@@ -109,6 +109,26 @@ static enum lag_comm_role data_or_tensor(const struct lag_trace *trace,
 									   : LAG_ROLE_DATA;
 }
 
+/* Where no smaller communicator is used and there is no pipeline, the whole job is one data-parallel
+ * group; of several communicators over all ranks, that is the one with most to carry. */
+static bool is_whole_data(const struct lag_trace *trace, const struct lag_roles *roles,
+			  const struct lag_comm_traffic *traffic, size_t c)
+{
+	if (roles->n_stages != 1)
+		return false;
+	for (size_t k = 0; k < trace->n_comms; k++) {
+		bool whole = trace->comms[k].n_ranks == world_size(trace);
+
+		if (k == c || traffic[k].n_collectives == 0)
+			continue;
+		if ((!whole && trace->comms[k].n_ranks > 1) ||
+		    (whole && traffic[k].bytes > traffic[c].bytes) ||
+		    (whole && traffic[k].bytes >= traffic[c].bytes && k < c))
+			return false;
+	}
+	return true;
+}
+
 static enum lag_comm_role role_of(const struct lag_trace *trace, const struct lag_roles *roles,
 				  const struct lag_comm_traffic *traffic, size_t c)
 {
@@ -116,19 +136,13 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 	const struct lag_comm_traffic *t = &traffic[c];
 	struct shape s = shape_of(trace, roles, comm);
 	bool whole = comm->n_ranks == world_size(trace);
-	bool others = false;
 
 	if (t->n_collectives == 0 && t->n_messages == 0)
 		return LAG_ROLE_UNSURE;
 	if (t->n_collectives == 0)
 		return s.same_pipeline ? LAG_ROLE_PIPELINE : LAG_ROLE_CONTEXT;
-	for (size_t k = 0; k < trace->n_comms; k++)
-		others = others || (k != c && traffic[k].n_collectives > 0);
-	/* The only communicator of a job is its data-parallel group, even though it is the world. */
-	if (whole && (others || roles->n_stages != 1))
-		return LAG_ROLE_WORLD;
 	if (whole)
-		return LAG_ROLE_DATA;
+		return is_whole_data(trace, roles, traffic, c) ? LAG_ROLE_DATA : LAG_ROLE_WORLD;
 	if (t->n_all_to_all * 2 > t->n_collectives)
 		return LAG_ROLE_EXPERT;
 	if (roles->n_stages > 1 && s.known && comm->n_ranks == 2 && s.same_pipeline && s.ends_only)
