@@ -6,9 +6,38 @@
 
 #include "viz/model/replay_internal.h"
 
-/* Latest start over the partners on record of everything a launch executes, and whether its own end
- * depends on them. A send that ended before its receive began ran on credits. */
-static void partners(const struct lag_trace *trace, size_t i, int64_t *arrival, bool *alone)
+/* Members of a communication that are on record, and the latest start among them. */
+struct gathering {
+	int64_t arrival_ns;
+	uint32_t n;
+};
+
+static struct gathering *gather(const struct lag_trace *trace)
+{
+	struct gathering *out = lag_calloc(trace->n_instances, sizeof(*out));
+
+	for (size_t i = 0; out && i < trace->n_instances; i++) {
+		const struct lag_instance *in = &trace->instances[i];
+
+		out[i].arrival_ns = LAG_NONE;
+		for (uint32_t m = 0; m < in->n; m++) {
+			int32_t node = lag_replay_node_of(
+				trace, &trace->ops[trace->instance_ops[in->first + m]]);
+
+			if (node < 0 || trace->gpu[node].end_ns == LAG_NONE)
+				continue;
+			out[i].n++;
+			if (trace->gpu[node].start_ns > out[i].arrival_ns)
+				out[i].arrival_ns = trace->gpu[node].start_ns;
+		}
+	}
+	return out;
+}
+
+/* Latest start over the partners of everything that node i executes, and whether its own end depends on
+ * any of them. A send that ended before its receive began ran on credits. */
+static void partners(const struct lag_trace *trace, const struct gathering *gathered, size_t i,
+		     int64_t *arrival, bool *alone)
 {
 	const struct lag_gpu_event *g = &trace->gpu[i];
 	const struct lag_launch *launch = &trace->launches[g->launch];
@@ -17,31 +46,25 @@ static void partners(const struct lag_trace *trace, size_t i, int64_t *arrival, 
 	*alone = true;
 	for (uint32_t k = 0; k < launch->n_ops; k++) {
 		const struct lag_op *op = &trace->ops[launch->first_op + k];
-		const struct lag_instance *in;
+		const struct gathering *in;
 
 		if (op->instance < 0)
 			continue;
-		in = &trace->instances[op->instance];
-		for (uint32_t m = 0; m < in->n; m++) {
-			int32_t other = lag_replay_node_of(
-				trace, &trace->ops[trace->instance_ops[in->first + m]]);
-
-			if (other < 0 || (size_t)other == i || trace->gpu[other].end_ns == LAG_NONE)
-				continue;
-			if (op->func == LAG_FUNC_SEND && trace->gpu[other].start_ns >= g->end_ns)
-				continue;
-			*alone = false;
-			if (trace->gpu[other].start_ns > *arrival)
-				*arrival = trace->gpu[other].start_ns;
-		}
+		in = &gathered[op->instance];
+		if (in->n < 2 || (op->func == LAG_FUNC_SEND && in->arrival_ns >= g->end_ns))
+			continue;
+		*alone = false;
+		if (in->arrival_ns > *arrival)
+			*arrival = in->arrival_ns;
 	}
 }
 
-static void prepare_communication(struct lag_replay *rp)
+static enum lag_status prepare_communication(struct lag_replay *rp)
 {
 	const struct lag_trace *trace = rp->trace;
+	struct gathering *gathered = gather(trace);
 
-	for (size_t i = 0; i < trace->n_gpu; i++) {
+	for (size_t i = 0; gathered && i < trace->n_gpu; i++) {
 		const struct lag_gpu_event *g = &trace->gpu[i];
 		struct lag_replay_node *node = &rp->nodes[i];
 		int64_t arrival;
@@ -50,10 +73,12 @@ static void prepare_communication(struct lag_replay *rp)
 		    trace->launches[g->launch].gpu != (int32_t)i)
 			continue;
 		node->comm = true;
-		partners(trace, i, &arrival, &node->alone);
+		partners(trace, gathered, i, &arrival, &node->alone);
 		if (!node->alone)
 			node->duration_ns = g->end_ns - arrival;
 	}
+	free(gathered);
+	return gathered ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
 enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_steps *steps,
@@ -78,8 +103,9 @@ enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_s
 	for (size_t r = 0; !lag_failed(status) && r < trace->n_ranks; r++)
 		status = lag_replay_connect(rp, r);
 	if (!lag_failed(status)) {
-		prepare_communication(rp);
-		status = lag_replay_sort(rp);
+		status = prepare_communication(rp);
+		if (!lag_failed(status))
+			status = lag_replay_sort(rp);
 	}
 	if (lag_failed(status)) {
 		lag_replay_free(rp);
