@@ -12,8 +12,9 @@ struct intake {
 	struct lag_source_visitor visitor;
 	struct lag_merge *m;
 	const struct lag_run_file *file;
-	uint64_t done, total; /* bytes of files */
-	uint32_t source;      /* row of the input being read */
+	struct lag_input *inner; /* of the input being read */
+	uint64_t done, total;    /* bytes of files */
+	uint32_t source;         /* row of the input being read */
 };
 
 static struct lag_source_row *add_source(struct lag_merge *m, const char *path)
@@ -87,6 +88,26 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 	return LAG_OK;
 }
 
+/* Packed text unpacks to about this many times its size: good enough for a forecast. */
+#define UNPACKED_RATIO 12
+
+/* Passes reads on, and tells how far they are. */
+static long read_watched(struct lag_input *outer, void *buf, size_t room, struct lag_err *err)
+{
+	struct intake *in = outer->state;
+	long n = in->inner->read(in->inner, buf, room, err);
+	uint64_t at = in->inner->offset;
+
+	outer->offset = at;
+	if (in->inner->size_hint != in->file->size)
+		at /= UNPACKED_RATIO;
+	if (at > in->file->size)
+		at = in->file->size;
+	if (lag_merge_step(in->m, LAG_MERGE_READ, in->done + at, in->total, err) != LAG_OK)
+		return -1;
+	return n;
+}
+
 static const struct lag_importer *importer_of(const uint8_t *head, size_t n)
 {
 	for (size_t i = 0; lag_importers[i]; i++) {
@@ -103,7 +124,8 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 	struct lag_source_row *row = add_source(in->m, input->path);
 	struct lag_import_opts opts = { .cpu_ops = in->m->opts->cpu_ops };
 	const struct lag_importer *importer;
-	struct lag_err why;
+	struct lag_input outer;
+	struct lag_err why = { 0 };
 	enum lag_status st;
 
 	if (!row)
@@ -119,7 +141,11 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 		return LAG_OK;
 	}
 	row->format = importer->name;
-	st = importer->import(input, &in->m->pool, &opts, &in->sink, &why);
+	in->inner = input;
+	outer = *input;
+	outer.read = read_watched;
+	outer.state = in;
+	st = importer->import(&outer, &in->m->pool, &opts, &in->sink, &why);
 	row = &LAG_VEC_AT(&in->m->sources, struct lag_source_row, in->source);
 	if (st == LAG_ERR_SYSTEM)
 		return lag_err_set(err, st, "%s", why.text);

@@ -80,7 +80,10 @@ static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_
 	return st;
 }
 
-static enum lag_status each_proc(struct lag_merge *m, bool used,
+/* One of N_PASSES passes over the processes. */
+#define N_PASSES 3
+
+static enum lag_status each_proc(struct lag_merge *m, unsigned pass, bool used,
 				 enum lag_status (*stage)(struct lag_merge *, uint32_t,
 							  struct lag_err *),
 				 struct lag_err *err)
@@ -92,7 +95,8 @@ static enum lag_status each_proc(struct lag_merge *m, bool used,
 			continue;
 		st = stage(m, i, err);
 		if (st == LAG_OK)
-			st = lag_merge_step(m, LAG_MERGE_MATCH, i, m->procs.n, err);
+			st = lag_merge_step(m, LAG_MERGE_MATCH, pass * m->procs.n + i,
+					    N_PASSES * m->procs.n, err);
 	}
 	return st;
 }
@@ -123,30 +127,22 @@ static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err 
 			   m->procs.n);
 }
 
-static void count_quarantine(struct lag_merge *m)
-{
-	if (m->quarantine.n)
-		lag_merge_find(m, 1, "quarantine", LAG_NONE, LAG_NONE, m->quarantine.n,
-			       "%zu events have times that cannot be true and are left out",
-			       m->quarantine.n);
-}
-
 static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 {
 	enum lag_status st = lag_merge_intake(m, err);
 
 	if (st == LAG_OK)
-		st = each_proc(m, false, sift_and_pair, err);
+		st = each_proc(m, 0, false, sift_and_pair, err);
 	if (st == LAG_OK)
 		st = lag_merge_identify(m, err);
 	if (st == LAG_OK && !m->rank_proc.n && !(m->opts->keep_empty && m->procs.n))
 		return nothing_usable(m, err);
 	if (st == LAG_OK)
-		st = each_proc(m, true, lag_merge_gather, err);
+		st = each_proc(m, 1, true, lag_merge_gather, err);
 	if (st == LAG_OK)
 		st = lag_merge_comms(m, err);
 	if (st == LAG_OK)
-		st = each_proc(m, true, lag_merge_link, err);
+		st = each_proc(m, 2, true, lag_merge_link, err);
 	if (st == LAG_OK)
 		st = lag_merge_count(m, err);
 	if (st == LAG_OK)
@@ -156,8 +152,7 @@ static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 	if (st != LAG_OK)
 		return st;
 	lag_merge_waits(m);
-	count_quarantine(m);
-	return LAG_OK;
+	return lag_merge_trust(m, err);
 }
 
 /* An empty file beside the output that nobody else has. */

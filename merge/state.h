@@ -206,6 +206,9 @@ enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err) LAG_MU
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
 void lag_merge_waits(struct lag_merge *m);
 
+/* Losses, gaps, failures and whatever else speaks against the recordings, as findings. */
+enum lag_status lag_merge_trust(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
+
 /* The database at `path` (made by the caller, empty). */
 enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 				struct lag_merge_receipt *receipt,

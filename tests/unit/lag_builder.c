@@ -67,6 +67,7 @@ void lb_open(struct lag_builder *lb, const char *dir, const char *name, int rank
 void lb_close(struct lag_builder *lb)
 {
 	lag_trace_producer_close(lb->prod);
+	atomic_store(&lb->file.counters->clean_exit, 1);
 	lag_trace_file_close(&lb->file);
 	free(lb->prod);
 }
