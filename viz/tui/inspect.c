@@ -76,34 +76,62 @@ static int64_t member_rank(const struct lag_trace *trace, uint32_t comm, int32_t
 	return r < 0 ? LAG_NONE : trace->ranks[r].rank;
 }
 
+/* "recv ← rank 7"; the peer only where it is known. */
+static int put_func(const struct lag_trace *trace, const struct lag_op *op, char *out, size_t size)
+{
+	const struct lag_instance *instance =
+		op->instance >= 0 ? &trace->instances[op->instance] : NULL;
+	int64_t peer = member_rank(trace, op->comm, op->peer);
+
+	if (peer == LAG_NONE && instance && instance->src >= 0 && instance->dst >= 0)
+		peer = trace->ranks[instance->src == (int32_t)op->r ? instance->dst : instance->src]
+			       .rank;
+	if (peer == LAG_NONE || (op->func != LAG_FUNC_SEND && op->func != LAG_FUNC_RECV))
+		return snprintf(out, size, "%s", lag_func_name(op->func));
+	return snprintf(out, size, "%s %s rank %lld", lag_func_name(op->func),
+			op->func == LAG_FUNC_RECV ? "←" : "→", (long long)peer);
+}
+
+/* "multi_tensor_apply_kernel" of "at::native::multi_tensor_apply_kernel". */
+static const char *last_name(const char *name)
+{
+	const char *at = name;
+
+	while ((at = strstr(at, "::"))) {
+		at += 2;
+		name = at;
+	}
+	return name;
+}
+
+void lag_inspect_brief(const struct lag_trace *trace, size_t gpu, char out[LAG_INSPECT_MAX])
+{
+	const struct lag_gpu_event *event = &trace->gpu[gpu];
+	const struct lag_launch *launch =
+		event->launch >= 0 ? &trace->launches[event->launch] : NULL;
+
+	if (launch && launch->n_ops > 0)
+		put_func(trace, &trace->ops[launch->first_op], out, LAG_INSPECT_MAX);
+	else
+		snprintf(out, LAG_INSPECT_MAX, "%s", last_name(lag_trace_text(trace, event->name)));
+}
+
 static int put_op(const struct lag_scene *scene, int32_t launch, char *out, size_t size)
 {
 	const struct lag_trace *trace = scene->data->trace;
 	const struct lag_launch *item = &trace->launches[launch];
 	const struct lag_op *op = &trace->ops[item->first_op];
-	const struct lag_instance *instance = NULL;
 	char number[LAG_NUM_MAX], text[96] = "";
-	int64_t peer = member_rank(trace, op->comm, op->peer);
 	struct lag_buf comm = { 0 };
-	int n;
+	int n = put_func(trace, op, text, sizeof(text));
 
-	if (op->instance >= 0)
-		instance = &trace->instances[op->instance];
-	if (peer == LAG_NONE && instance && instance->src >= 0 && instance->dst >= 0)
-		peer = trace->ranks[instance->src == (int32_t)op->r ? instance->dst : instance->src]
-			       .rank;
-	if (op->func == LAG_FUNC_RECV && peer != LAG_NONE)
-		snprintf(text, sizeof(text), " ← rank %lld", (long long)peer);
-	else if (op->func == LAG_FUNC_SEND && peer != LAG_NONE)
-		snprintf(text, sizeof(text), " → rank %lld", (long long)peer);
-	if (item->n_ops > 1)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), " +%u more",
-			 item->n_ops - 1);
+	if (item->n_ops > 1 && n > 0 && (size_t)n < sizeof(text))
+		snprintf(text + n, sizeof(text) - (size_t)n, " +%u more", item->n_ops - 1);
 	lag_comm_label(trace, op->comm, &comm);
 	/* Of an identity the first digits tell it apart, as in git. */
 	if (!trace->comms[op->comm].name[0] && comm.n > 8)
 		comm.text[comm.n = 8] = '\0';
-	n = snprintf(out, size, "%s%s, %s, %s %s seq %lld", lag_func_name(op->func), text,
+	n = snprintf(out, size, "%s, %s, %s %s seq %lld", text,
 		     lag_num_bytes(number, op->bytes > 0 ? op->bytes : 0),
 		     lag_comm_role_name(scene->data->roles->comm_role[op->comm]),
 		     lag_buf_text(&comm), (long long)op->seq);

@@ -24,6 +24,9 @@ void lag_inspect_what(const struct lag_scene *scene, int32_t r, const struct lag
 void lag_inspect_why(const struct lag_scene *scene, const struct lag_spot *spot,
 		     char out[LAG_INSPECT_MAX]);
 
+/* What an event is called where room is short: "recv ← rank 7", "all_reduce", "flash_fwd_kernel". */
+void lag_inspect_brief(const struct lag_trace *trace, size_t gpu, char out[LAG_INSPECT_MAX]);
+
 /* Longest wait of an instance's members beyond the clock error; *who is who waited. 0 = nobody. */
 int64_t lag_inspect_longest_wait(const struct lag_scene *scene, const struct lag_instance *instance,
 				 int32_t *who);

@@ -13,7 +13,8 @@ enum lag_status lag_lanes_init(struct lag_lane_rows *lanes, const struct lag_tra
 	*lanes = (struct lag_lane_rows){ .n = trace->n_lanes };
 	lanes->lods = lag_calloc(lanes->n, sizeof(*lanes->lods));
 	lanes->slices = lag_calloc(lanes->n, sizeof(struct lag_time_slice *));
-	if (lanes->lods && lanes->slices)
+	lanes->events = lag_calloc(lanes->n, sizeof(uint32_t *));
+	if (lanes->lods && lanes->slices && lanes->events)
 		return LAG_OK;
 	lag_lanes_release(lanes);
 	return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu streams", trace->n_lanes);
@@ -21,12 +22,14 @@ enum lag_status lag_lanes_init(struct lag_lane_rows *lanes, const struct lag_tra
 
 void lag_lanes_release(struct lag_lane_rows *lanes)
 {
-	for (size_t i = 0; lanes->lods && lanes->slices && i < lanes->n; i++) {
+	for (size_t i = 0; lanes->lods && lanes->slices && lanes->events && i < lanes->n; i++) {
 		lag_lod_release(&lanes->lods[i]);
 		free(lanes->slices[i]);
+		free(lanes->events[i]);
 	}
 	free(lanes->lods);
 	free(lanes->slices);
+	free(lanes->events);
 	*lanes = (struct lag_lane_rows){ 0 };
 }
 
@@ -68,15 +71,17 @@ const struct lag_lod *lag_lanes_get(struct lag_lane_rows *lanes, struct lag_scen
 	const struct lag_rank *rank = &trace->ranks[trace->lanes[lane].r];
 	int64_t from = INT64_MIN;
 	struct lag_err err = { 0 };
-	size_t n = 0, events = 0;
+	size_t n = 0, events = 0, more;
 
 	if (lanes->lods[lane].sums)
 		return &lanes->lods[lane];
 	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++)
 		events += trace->gpu[i].lane == lane;
 	free(lanes->slices[lane]);
+	free(lanes->events[lane]);
 	lanes->slices[lane] = lag_calloc(2 * events, sizeof(struct lag_time_slice));
-	if (!lanes->slices[lane]) {
+	lanes->events[lane] = lag_calloc(2 * events, sizeof(uint32_t));
+	if (!lanes->slices[lane] || !lanes->events[lane]) {
 		lag_scene_say(scene, "no memory for this stream");
 		return NULL;
 	}
@@ -86,7 +91,10 @@ const struct lag_lod *lag_lanes_get(struct lag_lane_rows *lanes, struct lag_scen
 		if (event->lane != lane)
 			continue;
 		from = event->start_ns > from ? event->start_ns : from;
-		n += slices_of(scene, event, from, lanes->slices[lane] + n);
+		more = slices_of(scene, event, from, lanes->slices[lane] + n);
+		for (size_t k = 0; k < more; k++)
+			lanes->events[lane][n + k] = (uint32_t)i;
+		n += more;
 		if (n)
 			from = lanes->slices[lane][n - 1].end_ns;
 	}
@@ -95,6 +103,11 @@ const struct lag_lod *lag_lanes_get(struct lag_lane_rows *lanes, struct lag_scen
 		return NULL;
 	}
 	return &lanes->lods[lane];
+}
+
+uint32_t lag_lanes_event(const struct lag_lane_rows *lanes, size_t lane, size_t i)
+{
+	return lanes->events[lane][i];
 }
 
 const char *lag_lanes_use(struct lag_lane_rows *lanes, struct lag_scene *scene, size_t lane)

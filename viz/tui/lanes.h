@@ -9,6 +9,7 @@
 struct lag_lane_rows {
 	struct lag_lod *lods;           /* by lane index */
 	struct lag_time_slice **slices; /* owned */
+	uint32_t **events;              /* gpu event of each slice; owned */
 	size_t n;
 };
 
@@ -19,6 +20,9 @@ void lag_lanes_release(struct lag_lane_rows *lanes);
 /* NULL (with a message) without memory. */
 const struct lag_lod *lag_lanes_get(struct lag_lane_rows *lanes, struct lag_scene *scene,
 				    size_t lane);
+
+/* The gpu event that slice `i` of a stream's level of detail comes from. */
+uint32_t lag_lanes_event(const struct lag_lane_rows *lanes, size_t lane, size_t i);
 
 /* "compute", "NCCL", "copies": what takes most of the stream's time. */
 const char *lag_lanes_use(struct lag_lane_rows *lanes, struct lag_scene *scene, size_t lane);

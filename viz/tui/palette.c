@@ -23,6 +23,9 @@ static const struct palette_row rows[LAG_STYLE_LIMIT] = {
 	[LAG_STYLE_BACKWARD] = { 0x1c5fa8, 25, 4, 4, false, false, false },
 	[LAG_STYLE_ON_FORWARD] = { 0x2f81d6, 32, 12, 4, true, false, true },
 	[LAG_STYLE_ON_BACKWARD] = { 0x1c5fa8, 25, 4, 4, true, false, true },
+	[LAG_STYLE_ON_TRANSFER] = { 0x12a594, 37, 14, 6, true, false, true },
+	[LAG_STYLE_ON_WAIT] = { 0xe69f00, 172, 11, 3, true, false, true },
+	[LAG_STYLE_ON_COPY] = { 0x9b8f3f, 143, 10, 2, true, false, true },
 	[LAG_STYLE_HEAT0] = { 0x6b7f99, 66, 8, -1, false, true, false },
 	[LAG_STYLE_HEAT1] = { 0x2f81d6, 32, 12, 4, false, false, false },
 	[LAG_STYLE_HEAT2] = { 0xe69f00, 172, 11, 3, false, false, false },
@@ -44,6 +47,13 @@ enum lag_colours lag_palette_step(int n_colours, bool no_color)
 	return n_colours < 1 << 24 ? LAG_COLOURS_256 : LAG_COLOURS_TRUE;
 }
 
+static bool style_is_light(unsigned style)
+{
+	unsigned kind = style & LAG_STYLE_MASK;
+
+	return kind >= LAG_STYLE_ON_TRANSFER && kind <= LAG_STYLE_ON_COPY;
+}
+
 struct lag_look lag_palette_look(enum lag_colours colours, unsigned style)
 {
 	const struct palette_row *row = &rows[(style & LAG_STYLE_MASK) % LAG_STYLE_LIMIT];
@@ -56,10 +66,14 @@ struct lag_look lag_palette_look(enum lag_colours colours, unsigned style)
 
 	look.dim = row->dim && colour < 0;
 	if (row->on) {
-		look.fg = colours == LAG_COLOURS_TRUE   ? 0xffffff
-			  : colours == LAG_COLOURS_MONO ? -1
-							: 15;
-		if (colours == LAG_COLOURS_8)
+		/* Black on the light ones, white on the blues. */
+		bool light = style_is_light(style);
+
+		look.fg = light && colours != LAG_COLOURS_MONO ? 0
+			  : colours == LAG_COLOURS_TRUE        ? 0xffffff
+			  : colours == LAG_COLOURS_MONO        ? -1
+							       : 15;
+		if (colours == LAG_COLOURS_8 && !light)
 			look.fg = 7;
 		look.bg = colour;
 		look.reverse = colours == LAG_COLOURS_MONO;

@@ -26,6 +26,9 @@ enum lag_style {
 	LAG_STYLE_BACKWARD,
 	LAG_STYLE_ON_FORWARD, /* a label inside a block */
 	LAG_STYLE_ON_BACKWARD,
+	LAG_STYLE_ON_TRANSFER,
+	LAG_STYLE_ON_WAIT,
+	LAG_STYLE_ON_COPY,
 	LAG_STYLE_HEAT0, /* as fast as its peers */
 	LAG_STYLE_HEAT1,
 	LAG_STYLE_HEAT2,

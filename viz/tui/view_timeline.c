@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All ranks on one corrected time axis; a rank opens to its streams; the lines below say what the
  * cursor stands on, who came last and who waited how long. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,25 +10,12 @@
 #include "viz/tui/glyphs.h"
 #include "viz/tui/inspect.h"
 #include "viz/tui/jump.h"
-#include "viz/tui/lanes.h"
 #include "viz/tui/layout.h"
-#include "viz/tui/list.h"
-#include "viz/tui/rows.h"
 #include "viz/tui/text.h"
+#include "viz/tui/timeline.h"
 #include "viz/tui/view.h"
 
-struct timeline {
-	struct lag_rows rows;
-	struct lag_lane_rows lanes;
-	struct lag_list list;
-	char (*remarks)[64]; /* by rank: "slow 12/12" */
-	int label, chart;    /* cells, as last drawn */
-	bool airy;           /* a blank line between groups */
-	int64_t *columns;    /* sums of one row */
-	int n_columns;
-};
-
-static void read_remarks(struct lag_scene *scene, struct timeline *view)
+static void read_remarks(struct lag_scene *scene, struct lag_timeline *view)
 {
 	for (size_t r = 0; r < scene->data->trace->n_ranks; r++) {
 		const struct lag_straggler *judged = lag_scene_judged(scene, r);
@@ -44,7 +30,7 @@ static void read_remarks(struct lag_scene *scene, struct timeline *view)
 
 static enum lag_status open_view(struct lag_scene *scene, void *state, struct lag_err *err)
 {
-	struct timeline *view = state;
+	struct lag_timeline *view = state;
 	enum lag_status status = lag_rows_init(&view->rows, scene, err);
 
 	if (!lag_failed(status))
@@ -60,7 +46,7 @@ static enum lag_status open_view(struct lag_scene *scene, void *state, struct la
 
 static void close_view(void *state)
 {
-	struct timeline *view = state;
+	struct lag_timeline *view = state;
 
 	lag_rows_release(&view->rows);
 	lag_lanes_release(&view->lanes);
@@ -68,7 +54,7 @@ static void close_view(void *state)
 	free(view->columns);
 }
 
-static void rebuild(struct lag_scene *scene, struct timeline *view)
+static void rebuild(struct lag_scene *scene, struct lag_timeline *view)
 {
 	struct lag_err err = { 0 };
 	int at;
@@ -84,7 +70,7 @@ static void rebuild(struct lag_scene *scene, struct timeline *view)
 /* Shows the selected rank, opening the group that hides it. */
 static void enter(struct lag_scene *scene, void *state)
 {
-	struct timeline *view = state;
+	struct lag_timeline *view = state;
 	int at = lag_rows_find(&view->rows, scene->r);
 	const struct lag_row *now =
 		view->rows.at.n ? lag_rows_at(&view->rows, view->list.selected) : NULL;
@@ -94,190 +80,6 @@ static void enter(struct lag_scene *scene, void *state)
 	if (at >= 0 && lag_rows_at(&view->rows, at)->n_ranks > 0)
 		view->rows.closed[lag_rows_at(&view->rows, at)->group] = false;
 	rebuild(scene, view);
-}
-
-/* ------------------------------------------------------------------ labels */
-
-enum wordy {
-	WORDY_FULL = 0, /* rank 5 s2 dp1 */
-	WORDY_BRIEF,    /* r5 s2 dp1 */
-	WORDY_LEAST,    /* r5 */
-};
-
-static void rank_label(struct lag_scene *scene, struct timeline *view, const struct lag_row *row,
-		       enum wordy wordy, char out[96])
-{
-	const struct lag_rank *rank = &scene->data->trace->ranks[row->r];
-	char place[48];
-	int n;
-
-	if (row->n_ranks > 0) {
-		snprintf(out, 96, wordy == WORDY_FULL ? "%d ranks ▸" : "×%d", row->n_ranks);
-		return;
-	}
-	if (row->lane >= 0) {
-		snprintf(out, 96, wordy == WORDY_FULL ? "  stream %lld %s" : " s%lld",
-			 (long long)scene->data->trace->lanes[row->lane].stream,
-			 lag_lanes_use(&view->lanes, scene, (size_t)row->lane));
-		return;
-	}
-	n = snprintf(out, 96, wordy == WORDY_FULL ? "rank %-3lld" : "r%lld", (long long)rank->rank);
-	if (wordy != WORDY_LEAST)
-		n += snprintf(out + n, 96 - (size_t)n, " %s",
-			      lag_scene_place(scene, (size_t)row->r, place));
-	if (view->rows.opened[row->r] && wordy == WORDY_FULL)
-		snprintf(out + n, 96 - (size_t)n, " ▾");
-}
-
-/* Cells of the widest group name and the widest label. */
-static void label_widths(struct lag_scene *scene, struct timeline *view,
-			 const struct lag_canvas *canvas, enum wordy wordy, int *group, int *label)
-{
-	char text[96];
-
-	*group = *label = 0;
-	for (size_t i = 0; i < view->rows.at.n; i++) {
-		const struct lag_row *row = lag_rows_at(&view->rows, (int)i);
-		int width;
-
-		rank_label(scene, view, row, wordy, text);
-		width = lag_canvas_text_width(canvas, text);
-		*label = width > *label ? width : *label;
-		if (!row->first_of_group)
-			continue;
-		lag_rows_group_name(&view->rows, scene, row->group, text);
-		width = lag_canvas_text_width(canvas, text);
-		*group = width > *group ? width : *group;
-	}
-}
-
-struct label_plan {
-	enum wordy wordy;
-	int group; /* cells for the group's name, 0 = not shown */
-	int width; /* all */
-};
-
-/* Names shorten first, then disappear; a rank's number is never cut. */
-static struct label_plan plan_labels(struct lag_scene *scene, struct timeline *view,
-				     const struct lag_canvas *canvas)
-{
-	int most = canvas->width >= 60 ? canvas->width * 2 / 5 : canvas->width / 3;
-	struct label_plan plan = { WORDY_FULL, 0, 0 };
-	int group, label;
-
-	most = most > 44 ? 44 : most;
-	for (plan.wordy = WORDY_FULL;; plan.wordy++) {
-		label_widths(scene, view, canvas, plan.wordy, &group, &label);
-		if (label <= most || plan.wordy == WORDY_LEAST)
-			break;
-	}
-	if (canvas->width >= 100 || label + 1 + group <= most)
-		plan.group = group;
-	else if (most - label - 1 >= 4)
-		plan.group = group < most - label - 1 ? group : most - label - 1;
-	if (canvas->width < 60)
-		plan.group = 0;
-	plan.width = label + (plan.group ? plan.group + 1 : 0);
-	return plan;
-}
-
-static void draw_label(struct lag_scene *scene, struct timeline *view, struct lag_canvas *line,
-		       const struct lag_row *row, const struct label_plan *plan)
-{
-	bool late = row->n_ranks == 0 && view->remarks[row->r][0] &&
-		    scene->data->trace->ranks[row->r].recorded;
-	int x = plan->group ? plan->group + 1 : 0;
-	char text[96];
-
-	if (row->first_of_group && plan->group) {
-		lag_rows_group_name(&view->rows, scene, row->group, text);
-		lag_draw_field(line, 0, 0, plan->group, LAG_STYLE_TITLE, text);
-	}
-	rank_label(scene, view, row, plan->wordy, text);
-	if (row->n_ranks > 0 && !plan->group) {
-		lag_rows_group_name(&view->rows, scene, row->group, text);
-		lag_draw_field(line, x, 0, plan->width - x, LAG_STYLE_TITLE, text);
-		return;
-	}
-	lag_draw_field(line, x, 0, plan->width - x,
-		       late && row->lane < 0 ? LAG_STYLE_LATE
-		       : row->lane >= 0      ? LAG_STYLE_DIM
-					     : LAG_STYLE_TEXT,
-		       text);
-}
-
-/* ------------------------------------------------------------------ rows */
-
-static int64_t *columns_for(struct timeline *view, int width)
-{
-	size_t need = (size_t)width * LAG_TIME_LIMIT;
-
-	if (view->n_columns < width) {
-		int64_t *grown = realloc(view->columns, need * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		view->columns = grown;
-		view->n_columns = width;
-	}
-	memset(view->columns, 0, need * sizeof(*view->columns));
-	return view->columns;
-}
-
-static void draw_chart_row(struct lag_scene *scene, struct timeline *view, struct lag_canvas *line,
-			   const struct lag_row *row, int x, int width)
-{
-	int64_t *columns = columns_for(view, width);
-	int n = row->n_ranks > 0 ? row->n_ranks : 1;
-
-	if (!columns)
-		return;
-	for (int i = 0; i < n; i++) {
-		int32_t r = row->n_ranks > 0
-				    ? view->rows.order[view->rows.group_first[row->group] + i]
-				    : row->r;
-		const struct lag_lod *lod =
-			row->lane >= 0 ? lag_lanes_get(&view->lanes, scene, (size_t)row->lane)
-				       : lag_scene_lod(scene, (size_t)r);
-
-		if (lod)
-			lag_lod_columns(lod, &scene->axis, width, columns);
-	}
-	lag_chart_row(line, x, 0, width, &scene->axis, columns, n);
-}
-
-static void draw_remark(const struct lag_scene *scene, const struct timeline *view,
-			struct lag_canvas *line, const struct lag_row *row, int x)
-{
-	int late = 0;
-
-	struct lag_canvas part = lag_canvas_part(line, x, 0, line->width - x, 1);
-
-	if (row->lane >= 0)
-		return;
-	for (int i = 0; i < row->n_ranks; i++)
-		late += view->remarks[view->rows.order[view->rows.group_first[row->group] + i]]
-				     [0] != '\0';
-	if (late)
-		lag_draw_printf(&part, 0, 0, LAG_STYLE_LATE, "◂ %d slow", late);
-	else if (row->n_ranks == 0 && view->remarks[row->r][0])
-		lag_draw_printf(&part, 0, 0,
-				scene->data->trace->ranks[row->r].recorded ? LAG_STYLE_LATE
-									   : LAG_STYLE_DIM,
-				"◂ %s", view->remarks[row->r]);
-}
-
-static int remark_width(const struct timeline *view)
-{
-	int width = 0;
-
-	for (size_t i = 0; i < view->rows.at.n; i++) {
-		const struct lag_row *row = lag_rows_at(&view->rows, (int)i);
-		int need = row->n_ranks > 0 ? 10 : (int)strlen(view->remarks[row->r]) + 2;
-
-		width = need > 2 && need > width ? need : width;
-	}
-	return width;
 }
 
 /* ------------------------------------------------------------------ below the rows */
@@ -329,8 +131,8 @@ static void draw_legend(struct lag_canvas *canvas, int y)
 }
 
 /* Whether an event or slice covers less than a column decides nothing: the cursor is one moment. */
-static void draw_detail(struct lag_scene *scene, struct timeline *view, struct lag_canvas *canvas,
-			int y, int lines)
+static void draw_detail(struct lag_scene *scene, struct lag_timeline *view,
+			struct lag_canvas *canvas, int y, int lines)
 {
 	const struct lag_row *row = lag_rows_at(&view->rows, view->list.selected);
 	char what[LAG_INSPECT_MAX], why[LAG_INSPECT_MAX], where[160];
@@ -371,7 +173,7 @@ static void draw_detail(struct lag_scene *scene, struct timeline *view, struct l
 }
 
 static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canvas,
-			 const struct timeline *view, int width)
+			 const struct lag_timeline *view, int width)
 {
 	static const char *const folds[] = { "by host", "by stage", "by dp", "" };
 	char text[64];
@@ -389,7 +191,7 @@ static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canva
 }
 
 /* Line below the axis of the i-th row shown. */
-static int line_of(const struct timeline *view, int i)
+static int line_of(const struct lag_timeline *view, int i)
 {
 	int line = i;
 
@@ -400,11 +202,11 @@ static int line_of(const struct timeline *view, int i)
 
 static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
 {
-	struct timeline *view = state;
-	struct label_plan plan = plan_labels(scene, view, canvas);
+	struct lag_timeline *view = state;
+	struct lag_label_plan plan = lag_timeline_labels(scene, view, canvas);
 	int n = (int)view->rows.at.n, cursor;
-	struct lag_timeline_layout at = lag_layout_timeline(canvas->width, canvas->height, n,
-							    plan.width, remark_width(view));
+	struct lag_timeline_layout at = lag_layout_timeline(
+		canvas->width, canvas->height, n, plan.width, lag_timeline_remark_width(view));
 	int x = plan.width + 1;
 
 	at.chart = canvas->width - x - (at.remark ? at.remark + 1 : 0);
@@ -423,10 +225,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 		struct lag_canvas line =
 			lag_canvas_part(canvas, 0, 1 + line_of(view, i), canvas->width, 1);
 
-		draw_label(scene, view, &line, row, &plan);
-		draw_chart_row(scene, view, &line, row, x, at.chart);
-		if (at.remark)
-			draw_remark(scene, view, &line, row, x + at.chart + 1);
+		lag_timeline_row(scene, view, &line, row, &plan, at.chart, at.remark > 0);
 		if (scene->printing || view->list.top + i != view->list.selected)
 			continue;
 		lag_draw_mark(&line, 0, 0, plan.width, LAG_STYLE_SELECTED);
@@ -442,7 +241,7 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 
 /* ------------------------------------------------------------------ intents */
 
-static void toggle(struct lag_scene *scene, struct timeline *view)
+static void toggle(struct lag_scene *scene, struct lag_timeline *view)
 {
 	const struct lag_row row = *lag_rows_at(&view->rows, view->list.selected);
 	struct lag_spot spot;
@@ -469,7 +268,7 @@ static void toggle(struct lag_scene *scene, struct timeline *view)
 	lag_axis_pan(&scene->axis, 0.0, &scene->limits);
 }
 
-static void close_groups(struct lag_scene *scene, struct timeline *view, bool all)
+static void close_groups(struct lag_scene *scene, struct lag_timeline *view, bool all)
 {
 	const struct lag_row row = *lag_rows_at(&view->rows, view->list.selected);
 	bool closing = row.n_ranks == 0;
@@ -486,7 +285,7 @@ static void close_groups(struct lag_scene *scene, struct timeline *view, bool al
 	rebuild(scene, view);
 }
 
-static void fold(struct lag_scene *scene, struct timeline *view)
+static void fold(struct lag_scene *scene, struct lag_timeline *view)
 {
 	enum lag_fold next = (enum lag_fold)((view->rows.fold + 1) % LAG_FOLD_LIMIT);
 	struct lag_err err = { 0 };
@@ -501,7 +300,7 @@ static void fold(struct lag_scene *scene, struct timeline *view)
 }
 
 /* Intents that move in time. */
-static bool move(struct lag_scene *scene, struct timeline *view, enum lag_intent intent)
+static bool move(struct lag_scene *scene, struct lag_timeline *view, enum lag_intent intent)
 {
 	int width = view->chart > 0 ? view->chart : 1;
 	int column = lag_axis_column(&scene->axis, width, scene->time_ns);
@@ -547,7 +346,7 @@ static bool move(struct lag_scene *scene, struct timeline *view, enum lag_intent
 
 static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
 {
-	struct timeline *view = state;
+	struct lag_timeline *view = state;
 
 	if (view->rows.at.n == 0)
 		return false;
@@ -597,7 +396,7 @@ static bool find(struct lag_scene *scene, void *state)
 
 static void click(struct lag_scene *scene, void *state, int x, int y)
 {
-	struct timeline *view = state;
+	struct lag_timeline *view = state;
 
 	for (int i = 0; i < view->list.page && view->list.top + i < (int)view->rows.at.n; i++) {
 		if (1 + line_of(view, i) != y)
@@ -612,7 +411,7 @@ static void click(struct lag_scene *scene, void *state, int x, int y)
 
 const struct lag_view lag_view_timeline = {
 	.name = "timeline",
-	.state_size = sizeof(struct timeline),
+	.state_size = sizeof(struct lag_timeline),
 	.open = open_view,
 	.close = close_view,
 	.enter = enter,
