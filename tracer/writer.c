@@ -209,8 +209,10 @@ static void *run(void *arg)
 	struct lag_thread *t = lag_sink_enter(LAG_REC_thread);
 
 	(void)arg;
-	if (!t)
+	if (!t) {
+		atomic_store(&writer.done, 1); /* nobody shall wait for us at exit */
 		return NULL;
+	}
 	/* From here on the slot is used outside hooks as well: this thread calls none while appending. */
 	lag_sink_leave(t);
 	writer.prod = &t->prod;

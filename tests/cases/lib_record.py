@@ -94,6 +94,17 @@ def skip(text):
     sys.exit(77)
 
 
+def sanitized():
+    """A sanitizer's runtime must come first in a process: such a tracer cannot be preloaded into bash."""
+    with open(TRACER, "rb") as f:
+        text = f.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
+if sanitized():
+    skip("the tracer is built with a sanitizer")
+
+
 def need_simgpu():
     if not os.path.exists(SIMRUN):
         skip("the simulated stack is not built")
