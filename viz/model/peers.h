@@ -8,9 +8,9 @@
 #include "viz/model/steps.h"
 #include "viz/model/trace.h"
 
-/* Sound GPUs of one kind differ by about 1.5 % (sigma). One is called slow when it exceeds the others'
- * median by three times that, times what the median itself varies: 1.050 against seven others, 1.064
- * against one. */
+/* Sound GPUs of one kind differ by about 1.5 % (sigma). One is called slow when it exceeds the others
+ * (the mean of their middle third) by three times that, times what that mean itself varies: 1.050
+ * against seven others, 1.064 against one. */
 #define LAG_SLOW_MARGIN  0.0455
 #define LAG_SLOW_V_STAGE 1.02 /* and at least this much against its own stage */
 #define LAG_SLOW_WORK    1.05 /* more work than the peers: the data differ */
@@ -27,10 +27,10 @@ enum lag_peer_state {
 struct lag_peer {
 	enum lag_peer_state state;
 	uint32_t n_peers; /* recorded ranks of the same stage, without itself */
-	double ratio;     /* of the kernels that the data do not change, v. the stage's median */
+	double ratio;     /* of the kernels that the data do not change, v. the others of its stage */
 	double job_ratio; /* the same v. all ranks that run these kernels; NAN: fewer than four */
 	uint32_t n_compared; /* how many others the better of the two ratios rests on */
-	double work_ratio;   /* whole compute time a step v. the stage's median */
+	double work_ratio;   /* whole compute time a step v. the others of its stage */
 	double slow_from;    /* a step counts as slow from this ratio on */
 	uint32_t steps_seen; /* complete steps with compute of this rank */
 	uint32_t steps_slow; /* of them slower than expected by half of what the rank is slower */
