@@ -40,7 +40,7 @@ static double best_chunk(const struct lag_clock_view *view, const struct lag_clo
 	double best = INFINITY;
 	for (size_t i = 0; i < g->which.n; i++) {
 		size_t k = LAG_VEC_AT(&g->which, size_t, i);
-		best = fmin(best, lag_clock_chunk(view, &view->in->collectives[k]));
+		best = fmin(best, lag_clock_skew(g, view, &view->in->collectives[k]));
 	}
 	return best;
 }

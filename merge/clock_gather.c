@@ -18,8 +18,10 @@ enum {
 /* Part of a message's time by which the two directions are trusted to agree. */
 #define ASYMMETRY   0.03
 #define SLOPE_LIMIT 1e-3
-/* Ends of a ring lie up to two parts apart, where its links are unequal. */
-#define CHUNKS 2.0
+/* Ends of a ring lie up to two parts apart, where its links are unequal; and by a share of the time
+ * that the smallest operation takes to go round. */
+#define PARTS 2.0
+#define HOPS  0.2
 
 struct sums {
 	double *end;
@@ -46,7 +48,8 @@ static void unite(uint32_t *parent, uint32_t a, uint32_t b)
 		parent[a] = b;
 }
 
-double lag_clock_chunk(const struct lag_clock_view *view, const struct lag_align_collective *c)
+/* The shortest member is the transfer without anyone's waiting; 0 if unknown. */
+static double transfer(const struct lag_clock_view *view, const struct lag_align_collective *c)
 {
 	int64_t least = INT64_MAX;
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -54,9 +57,33 @@ double lag_clock_chunk(const struct lag_clock_view *view, const struct lag_align
 		if (lag_clock_known(m) && m->end_ns - m->start_ns < least)
 			least = m->end_ns - m->start_ns;
 	}
-	if (least == INT64_MAX || c->n_members < 2)
+	return least == INT64_MAX ? 0 : (double)least;
+}
+
+double lag_clock_skew(const struct lag_clock_gather *g, const struct lag_clock_view *view,
+		      const struct lag_align_collective *c)
+{
+	if (c->n_members < 2)
 		return 0;
-	return CHUNKS * (double)least / (c->n_members - 1);
+	double part = transfer(view, c) / (c->n_members - 1);
+	return fmax(PARTS * part, part + HOPS * g->least_ns[c->comm]);
+}
+
+/* NULL without memory. */
+static double *find_least(const struct lag_clock_view *view)
+{
+	const struct lag_align_input *in = view->in;
+	uint32_t top = 0;
+	for (size_t i = 0; i < in->n_collectives; i++)
+		top = in->collectives[i].comm > top ? in->collectives[i].comm : top;
+	double *least = lag_calloc((size_t)top + 1, sizeof(*least));
+	for (size_t i = 0; least && i < in->n_collectives; i++) {
+		const struct lag_align_collective *c = &in->collectives[i];
+		double t = lag_clock_usable(c->func, c->bytes) ? transfer(view, c) : 0;
+		if (t > 0 && (least[c->comm] <= 0 || t < least[c->comm]))
+			least[c->comm] = t;
+	}
+	return least;
 }
 
 /* One reading a host: the mean end of its devices. Returns the number of hosts; their sums stay in s
@@ -113,7 +140,7 @@ static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_vi
 {
 	const struct lag_align_collective *c = &view->in->collectives[i];
 	int64_t pivot = pivot_of(view, c);
-	double chunk = lag_clock_chunk(view, c);
+	double chunk = lag_clock_skew(g, view, c);
 	double jitter2 = END_JITTER_NS * END_JITTER_NS;
 	/* Who ends a chunk early does so each time: only jitter becomes less with repetition. */
 	double weight = 1 / (jitter2 + n_alike * chunk * chunk);
@@ -181,7 +208,7 @@ static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_v
 		for (uint32_t k = 1; count[c->comm] >= LAG_CLOCK_OFTEN && k < c->n_members; k++)
 			unite(g->often, view->members[c->first_member].host,
 			      view->members[c->first_member + k].host);
-		if (seen++ % stride == 0)
+		if (lag_clock_pick(seen++, stride))
 			ok = add_collective(g, view, i, &s,
 					    fmax(1, count[c->comm] / (double)stride));
 	}
@@ -237,12 +264,16 @@ static enum lag_status fit_class(struct lag_clock_gather *g, const struct lag_cl
 {
 	size_t stride = n / MAX_POINTS + 1;
 	size_t n_points = 0;
-	struct lag_pair_point *points = lag_calloc(n / stride + 1, sizeof(*points));
+	struct lag_pair_point *points = lag_calloc(n, sizeof(*points));
 	struct lag_clock_pair pair = { .a = t[0].a, .b = t[0].b, .bytes = t[0].bytes };
 	if (!points)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for messages");
-	for (size_t i = 0; i < n; i += stride)
-		points[n_points++] = t[i].point;
+	for (size_t i = 0; i < n; i++) {
+		if (lag_clock_pick(i, stride))
+			points[n_points++] = t[i].point;
+	}
+	if (n_points == 0)
+		points[n_points++] = t[0].point;
 	pair.x_from = points[0].x;
 	pair.x_until = points[n_points - 1].x;
 	enum lag_status st =
@@ -364,7 +395,8 @@ enum lag_status lag_clock_gather_init(struct lag_clock_gather *g, const struct l
 					.set = lag_calloc(n, sizeof(*g->set)),
 					.often = lag_calloc(n, sizeof(*g->often)) };
 	enum lag_status st = LAG_ERR_SYSTEM;
-	if (!g->often || !g->set) {
+	g->least_ns = find_least(view);
+	if (!g->often || !g->set || !g->least_ns) {
 		st = lag_err_set(err, st, "out of memory for %u hosts", n);
 	} else {
 		for (uint32_t h = 0; h < n; h++)
@@ -384,8 +416,10 @@ void lag_clock_gather_release(struct lag_clock_gather *g)
 	lag_vec_release(&g->pairs);
 	free(g->set);
 	free(g->often);
+	free(g->least_ns);
 	g->set = NULL;
 	g->often = NULL;
+	g->least_ns = NULL;
 }
 
 double lag_clock_pair_variance(const struct lag_clock_pair *p)

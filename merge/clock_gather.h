@@ -28,6 +28,7 @@ struct lag_clock_gather {
 	struct lag_vec pairs;  /* struct lag_clock_pair, the best size of each pair of hosts */
 	uint32_t *set;         /* by host: hosts joined by any observation share a number */
 	uint32_t *often;       /* by host: the same for frequent collectives alone */
+	double *least_ns;      /* by communicator: shortest transfer of its collectives */
 };
 
 enum lag_status lag_clock_gather_init(struct lag_clock_gather *g, const struct lag_clock_view *view,
@@ -50,8 +51,9 @@ bool lag_clock_message_residual(const struct lag_clock_view *view,
 enum lag_status lag_clock_use_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,
 				   struct lag_clock_pair *pair, struct lag_err *err) LAG_MUST_USE;
 
-/* By how much the ends of a collective may differ: parts of a ring of its n members, taken from its
- * shortest member, which is the transfer without anyone's waiting. */
-double lag_clock_chunk(const struct lag_clock_view *view, const struct lag_align_collective *c);
+/* By how much the ends of a collective may differ: a part of a ring of n members is late by its own
+ * time, and by the hops that it has yet to go, which the communicator's shortest operation shows. */
+double lag_clock_skew(const struct lag_clock_gather *g, const struct lag_clock_view *view,
+		      const struct lag_align_collective *c);
 
 #endif

@@ -10,6 +10,10 @@
 #include "merge/clock_fit.h"
 #include "schema/base/mem.h"
 
+/* Wide: devices of one host that are a little apart must all count, else the lines of neighbouring
+ * pairs do not add up. */
+#define HUBER 2.5
+
 enum {
 	SEARCH_STEPS = 80,
 	FIT_ROUNDS = 8,
@@ -96,7 +100,7 @@ static bool refine(const struct lag_pair_point *pt, size_t n, double scale, stru
 	for (size_t i = 0; i < n; i++) {
 		double r = lag_pair_residual(&pt[i], l);
 		double u = fabs(r) / scale;
-		double w = u > 1.5 ? 1.5 / u : 1;
+		double w = u > HUBER ? HUBER / u : 1;
 		const double row[3] = { 1, pt[i].x, pt[i].reverse ? -1 : 1 };
 		for (int a = 0; a < 3; a++) {
 			for (int b = 0; b < 3; b++)

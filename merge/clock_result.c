@@ -103,7 +103,7 @@ static bool limit_collectives(struct build *b)
 	size_t seen = 0;
 	for (size_t i = 0; ok && i < in->n_collectives && b->limits.n < MAX_LIMITS; i++) {
 		const struct lag_align_collective *c = &in->collectives[i];
-		if (!lag_clock_usable(c->func, c->bytes) || seen++ % b->thin)
+		if (!lag_clock_usable(c->func, c->bytes) || !lag_clock_pick(seen++, b->thin))
 			continue;
 		host_times(b->s->view, c, &t);
 		ok = limit_collective(b, &t);

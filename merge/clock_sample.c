@@ -137,7 +137,8 @@ static bool sample_collectives(struct work *w)
 	for (size_t i = 0; i < in->n_collectives; i++) {
 		const struct lag_align_collective *c = &in->collectives[i];
 		if (lag_clock_usable(c->func, c->bytes) && c->n_members > 1 &&
-		    seen++ % stride == 0 && !sample(w, c, lag_clock_chunk(w->s->view, c)))
+		    lag_clock_pick(seen++, stride) &&
+		    !sample(w, c, lag_clock_skew(w->s->gather, w->s->view, c)))
 			return false;
 	}
 	return true;
@@ -211,10 +212,12 @@ static bool sample_messages(struct work *w, double *sum, double *freedom)
 	const struct lag_clock_view *view = w->s->view;
 	size_t n = 0;
 	size_t stride = view->in->n_messages / MAX_SAMPLES + 1;
-	struct between *v = lag_calloc(view->in->n_messages / stride + 1, sizeof(*v));
+	struct between *v = lag_calloc(view->in->n_messages, sizeof(*v));
 	if (!v)
 		return false;
-	for (size_t i = 0; i < view->in->n_messages; i += stride) {
+	for (size_t i = 0; i < view->in->n_messages; i++) {
+		if (!lag_clock_pick(i, stride))
+			continue;
 		const struct lag_align_message *m = &view->messages[i];
 		double x;
 		double ns;

@@ -27,6 +27,7 @@ struct state {
 	double factor;    /* from standard errors to the stated uncertainty */
 	double n_ref;     /* devices of the reference */
 	double *variance; /* by host: of its line against the reference's */
+	double *constant; /* by host: by which its ends always differ, and messages say that they do */
 };
 
 /* 98 % of a Student distribution with nu degrees of freedom (the scatter itself is an estimate). With
@@ -40,13 +41,14 @@ static double t98(double nu)
  * apart, and how certain the messages are. variance stays infinite where no path leads. */
 struct path {
 	double gap, variance;
+	bool in_fit; /* the fit itself goes along it */
 };
 
 static void follow_pairs(const struct lag_clock_solved *s, struct path *path)
 {
 	bool moved = true;
 	for (uint32_t h = 0; h < s->view->in->n_hosts; h++)
-		path[h] = (struct path){ 0, h == s->reference ? 0 : INFINITY };
+		path[h] = (struct path){ 0, h == s->reference ? 0 : INFINITY, true };
 	while (moved) {
 		moved = false;
 		for (size_t i = 0; i < s->gather->pairs.n; i++) {
@@ -61,9 +63,11 @@ static void follow_pairs(const struct lag_clock_solved *s, struct path *path)
 			if (isinf(a->variance) == isinf(b->variance))
 				continue;
 			if (isinf(b->variance))
-				*b = (struct path){ a->gap + gap, a->variance + edge };
+				*b = (struct path){ a->gap + gap, a->variance + edge,
+						    a->in_fit && p->in_fit };
 			else
-				*a = (struct path){ b->gap - gap, b->variance + edge };
+				*a = (struct path){ b->gap - gap, b->variance + edge,
+						    b->in_fit && p->in_fit };
 			moved = true;
 		}
 	}
@@ -148,7 +152,8 @@ static bool emit(struct state *st, uint32_t device, int64_t from, double seen)
 static bool device_rows(struct state *st, uint32_t device, const struct lag_clock_sample *p,
 			size_t n, double *scratch)
 {
-	int64_t from = st->s->view->first_ns[st->s->view->in->device_host[device]];
+	uint32_t host = st->s->view->in->device_host[device];
+	int64_t from = st->s->view->first_ns[host];
 	size_t windows = n / WINDOW_SAMPLES;
 	windows = windows < 1 ? 1 : windows > MAX_WINDOWS ? MAX_WINDOWS : windows;
 	if (n == 0)
@@ -157,7 +162,7 @@ static bool device_rows(struct state *st, uint32_t device, const struct lag_cloc
 		size_t lo = w * n / windows;
 		size_t hi = (w + 1) * n / windows;
 		for (size_t i = lo; i < hi; i++)
-			scratch[i - lo] = fabs(p[i].err_ns);
+			scratch[i - lo] = fabs(p[i].err_ns - st->constant[host]);
 		lag_fit_median(scratch, hi - lo); /* sorts */
 		double seen = scratch[(hi - lo - 1) * 9 / 10];
 		if (!emit(st, device, w ? p[lo].at_ns : from, seen))
@@ -166,7 +171,29 @@ static bool device_rows(struct state *st, uint32_t device, const struct lag_cloc
 	return true;
 }
 
-static bool all_rows(struct state *st, struct lag_clock_samples *samples)
+/* Where messages carry the fit, the mean distance of a host's ends from the reference's is skew of
+ * the collective, not error of the clock; what remains around it is the devices'. */
+static void find_constants(struct state *st, const struct path *path,
+			   const struct lag_clock_sample *p, size_t n, double *scratch)
+{
+	const struct lag_align_input *in = st->s->view->in;
+	double *n_devices = st->t->host_ns; /* borrowed, zero again on return */
+	for (size_t from = 0, until; from < n; from = until) {
+		uint32_t host = in->device_host[p[from].device];
+		for (until = from; until < n && p[until].device == p[from].device; until++)
+			scratch[until - from] = p[until].err_ns;
+		if (!path[host].in_fit || isinf(path[host].variance) || host == st->s->reference)
+			continue;
+		st->constant[host] += lag_fit_median(scratch, until - from);
+		n_devices[host] += 1;
+	}
+	for (uint32_t h = 0; h < in->n_hosts; h++) {
+		st->constant[h] /= fmax(n_devices[h], 1);
+		n_devices[h] = 0;
+	}
+}
+
+static bool all_rows(struct state *st, const struct path *path, struct lag_clock_samples *samples)
 {
 	struct lag_clock_sample *p = samples->across.items;
 	uint32_t n_devices = st->s->view->in->n_devices;
@@ -181,6 +208,8 @@ static bool all_rows(struct state *st, struct lag_clock_samples *samples)
 	double *scratch = lag_calloc(n, sizeof(*scratch));
 	bool ok = scratch != NULL;
 	size_t at = 0;
+	if (ok)
+		find_constants(st, path, p, n, scratch);
 	for (uint32_t d = 0; ok && d < n_devices; d++) {
 		size_t from = at;
 		while (at < n && p[at].device == d)
@@ -206,7 +235,7 @@ static enum lag_status trust(struct state *st, struct lag_clock_samples *samples
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock samples");
 	follow_pairs(st->s, path);
 	line_variance(st->s, path, noise, st->variance);
-	if (!all_rows(st, samples))
+	if (!all_rows(st, path, samples))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
 	return LAG_OK;
 }
@@ -218,9 +247,9 @@ enum lag_status lag_clock_trust_init(struct lag_clock_trust *t, const struct lag
 	struct lag_clock_samples samples;
 	*t = (struct lag_clock_trust){ .rows = LAG_VEC_INIT(struct lag_align_device),
 				       .host_ns = lag_calloc(n, sizeof(double)) };
-	double *variance = lag_calloc(n, sizeof(*variance));
+	double *variance = lag_calloc(2 * (size_t)n, sizeof(*variance));
 	struct path *path = lag_calloc(n, sizeof(*path));
-	struct state st = { .s = s, .t = t, .variance = variance };
+	struct state st = { .s = s, .t = t, .variance = variance, .constant = variance + n };
 	enum lag_status status = lag_clock_samples_init(&samples, s, err);
 	if (status == LAG_OK) {
 		status =

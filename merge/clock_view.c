@@ -14,6 +14,12 @@
 #define OWN_CHANGE   2000.0
 #define MIN_SPAN_NS  1e6
 
+bool lag_clock_pick(uint64_t i, size_t stride)
+{
+	uint64_t h = (i + 1) * 0x9e3779b97f4a7c15ULL;
+	return (h ^ (h >> 32)) % stride == 0;
+}
+
 bool lag_clock_usable(enum lag_func func, int64_t bytes)
 {
 	switch (func) {

@@ -54,6 +54,10 @@ bool lag_clock_known(const struct lag_align_member *m);
 /* A repaired time on the scale of the fits: about -1..1. */
 double lag_clock_x(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns);
 
+/* True for about one number in `stride`, in no regular pattern: steps repeat themselves, and every
+ * n-th operation could always be the same one. */
+bool lag_clock_pick(uint64_t i, size_t stride);
+
 /* Ends of this kind are nearly simultaneous: every member needs every other's part. */
 bool lag_clock_usable(enum lag_func func, int64_t bytes);
 

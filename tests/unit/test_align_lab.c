@@ -107,6 +107,14 @@ static void clock_set(struct lag_lab_opts *o)
 	o->steps = 40;
 }
 
+static void many_hosts(struct lag_lab_opts *o)
+{
+	o->hosts = 24;
+	o->per_host = 4;
+	o->steps = 12;
+	o->microbatches = 4;
+}
+
 static void test_short_runs_with_strong_drift(void **state)
 {
 	(void)state;
@@ -145,6 +153,7 @@ static void test_statement_covers_where_little_is_known(void **state)
 	assert_true(sweep("collectives only", collectives_only).coverage >= 0.99);
 	assert_true(sweep("slow one way", slow_one_way).coverage >= 0.99);
 	assert_true(sweep("one rank a host", one_rank_hosts).coverage >= 0.99);
+	assert_true(sweep("many hosts", many_hosts).coverage >= 0.99);
 }
 
 int main(void)
