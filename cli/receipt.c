@@ -36,7 +36,7 @@ static pid_t pid_of(const char *name)
 			p--;
 		while (p > name && *p != '.');
 	}
-	return *p == '.' ? (pid_t)atol(p + 1) : 0;
+	return *p == '.' ? (pid_t)strtol(p + 1, NULL, 10) : 0;
 }
 
 static bool copy_file(const char *from, const char *to)
@@ -211,6 +211,8 @@ void lag_receipt_text(struct lag_buf *out, const struct lag_receipt_before *befo
 		lag_fmt_share(out, (double)(all.sum.hook_ns + all.sum.thread_ns) /
 					   ((double)wall_ns * (double)all.n));
 	}
+	if (!r[LAG_REC_kernel] && (r[LAG_REC_op] || r[LAG_REC_gap]))
+		lag_buf_puts(out, "; NO GPU ACTIVITY: laggard doctor says why");
 	if (all.n_killed)
 		count(out, "; ", (uint64_t)all.n_killed, "ended without exit handlers");
 	if (r[LAG_REC_gap])
