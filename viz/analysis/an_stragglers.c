@@ -98,7 +98,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
 	const struct lag_stragglers *all = roles ? lag_context_stragglers(ctx, err) : NULL;
 	struct line *lines;
-	size_t n = 0;
+	size_t n = 0, n_alone = 0;
 
 	if (!all)
 		return err->status;
@@ -109,22 +109,26 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		if (!trace->ranks[r].recorded || !lag_context_has_rank(ctx, trace->ranks[r].rank))
 			continue;
 		lines[n++] = (struct line){ &all->ranks[r], r };
+		n_alone += isfinite(all->ranks[r].ratio) ? 0 : 1;
 		if (lag_verdict_accuses(all->ranks[r].verdict))
 			out->outcome = LAG_OUTCOME_FINDING;
 		else if (all->ranks[r].verdict != LAG_VERDICT_NONE &&
 			 out->outcome == LAG_OUTCOME_FINE)
 			out->outcome = LAG_OUTCOME_UNSURE;
 	}
-	if (all->withheld[0] && out->outcome == LAG_OUTCOME_FINE)
+	/* A job in which no rank has a peer has been compared with nothing. */
+	if ((all->withheld[0] || n_alone == n) && out->outcome == LAG_OUTCOME_FINE)
 		out->outcome = LAG_OUTCOME_UNSURE;
 	if (n)
 		qsort(lines, n, sizeof(*lines), by_cost);
 	for (size_t i = 0; i < n; i++)
 		add_row(out, trace, roles, &lines[i]);
 	free(lines);
-	out->outcome = all->n_accused                      ? LAG_OUTCOME_FINDING
-		       : all->withheld[0] || all->n_unsure ? LAG_OUTCOME_UNSURE
-							   : LAG_OUTCOME_FINE;
+	if (n_alone)
+		lag_table_note(out,
+			       "%zu of %zu ranks have no peer that does the same work: nothing to "
+			       "compare them with",
+			       n_alone, n);
 	add_notes(ctx, all, out);
 	return LAG_OK;
 }

@@ -176,8 +176,7 @@ static void add_notes(const struct what_if *w)
 			       (unsigned long long)f->n_unexplained,
 			       (unsigned long long)f->n_forced);
 	if (w->stragglers->withheld[0])
-		lag_table_note(w->out, "scenarios that depend on who was late are withheld: %s",
-			       w->stragglers->withheld);
+		lag_table_note(w->out, "scenarios are withheld: %s", w->stragglers->withheld);
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -205,7 +204,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 				&w, false, "other communication takes no time once all came", err);
 	}
 	change.host_free = true;
-	if (!lag_failed(status))
+	if (!lag_failed(status) && !w.stragglers->withheld[0])
 		status = add(&w, "the host is never late", &change, err);
 	if (!lag_failed(status))
 		add_notes(&w);
