@@ -131,7 +131,8 @@ static void test_a_slow_rank_removed_gives_the_run_without_it(void **state)
 	static const char *const lines[] = {
 		"--steps 6 --gpu-sigma 0 --slow 5:1.3",
 		"--steps 6 --gpu-sigma 0 --slow 2:1.15 --schedule gpipe --microbatches 4",
-		"--steps 6 --gpu-sigma 0 --slow 1:1.3 --schedule interleaved --chunks 2 --pp 2 --dp 4",
+		("--steps 6 --gpu-sigma 0 --slow 1:1.3 --schedule interleaved --chunks 2 --pp 2 "
+		 "--dp 4"),
 		"--steps 6 --gpu-sigma 0 --slow 3:1.3 --pp 2 --dp 2 --tp 2 --no-nvtx",
 	};
 	(void)state;
