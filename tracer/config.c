@@ -43,7 +43,9 @@ static void load(void)
 	take(config.run_id, sizeof(config.run_id), LAG_ENV_RUN_ID);
 	take(config.ranks, sizeof(config.ranks), LAG_ENV_RANKS);
 	take(config.conflict, sizeof(config.conflict), LAG_ENV_CONFLICT);
-	config.max_bytes = size ? strtoull(size, NULL, 10) : LAG_DEFAULT_MAX_SIZE;
+	config.max_bytes = size ? strtoull(size, NULL, 10) : 0;
+	if (!config.max_bytes)
+		config.max_bytes = LAG_DEFAULT_MAX_SIZE;
 	config.cupti = wanted(LAG_ENV_CUPTI);
 	config.nvtx = wanted(LAG_ENV_NVTX);
 	config.nccl = wanted(LAG_ENV_NCCL);

@@ -2,6 +2,7 @@
 /* CUPTI's records to ours, by offsets that have been the same since CUDA 11.0 (structures are only ever
  * appended to; what is beyond the measured size does not exist in this version). Writer thread. */
 #include "tracer/cupti_api.h"
+#include "tracer/names.h"
 
 #define N_UNSTARTED 16384u /* power of two */
 
@@ -177,6 +178,7 @@ static void call(struct lag_cupti_parser *ps, const uint8_t *p, bool driver)
 	rec.api.start_ns = start;
 	rec.api.end_ns = end ? end : LAG_NONE;
 	rec.api.tid = lag_u32(p, 28);
+	lag_names_see(ps->prod, lag_u32(p, 28));
 	rec.api.domain = driver ? LAG_API_DRIVER : LAG_API_RUNTIME;
 	rec.api.cbid = cbid;
 	rec.api.correlation = correlation;

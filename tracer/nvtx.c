@@ -2,6 +2,7 @@
 /* NVTX annotations to range records, in the program's threads. NCCL's own domain is not recorded as
  * annotations: it becomes operations (nccl_noted.c). */
 #include "tracer/clock.h"
+#include "tracer/names.h"
 #include "tracer/nccl_door.h"
 #include "tracer/nvtx_internal.h"
 #include "tracer/sink.h"
@@ -222,6 +223,7 @@ static void name_thread(uint32_t tid, const struct lag_nvtx_text *text)
 
 	if (!t)
 		return;
+	lag_names_claim(tid);
 	lag_record_init(&rec, LAG_REC_thread);
 	rec.thread.tid = tid;
 	rec.thread.name = lag_trace_string(&t->prod, text->text, text->n);

@@ -90,7 +90,6 @@ static struct lag_thread *attach(void)
 		lag_trace_producer_init(&t->prod, pool.file, lag_sink_tid());
 	}
 	t->prod.tid = lag_sink_tid();
-	t->named = false;
 	atomic_store_explicit(&t->tid, lag_sink_tid(), memory_order_release);
 	self.slot = t;
 	return t;

@@ -16,7 +16,6 @@ struct lag_thread {
 	uint32_t next;                        /* free list: index + 1 */
 	_Atomic uint64_t n_hooks, sampled_ns; /* own time: every LAG_SINK_SAMPLE-th hook is timed */
 	int64_t entered_ns;
-	_Atomic bool named; /* the thread's name has been recorded */
 };
 
 #define LAG_SINK_SAMPLE 64u

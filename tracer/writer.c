@@ -16,17 +16,19 @@
 #include "tracer/clock.h"
 #include "tracer/cupti_door.h"
 #include "tracer/devices.h"
+#include "tracer/names.h"
 #include "tracer/nccl_door.h"
 #include "tracer/self.h"
 #include "tracer/spool.h"
 #include "tracer/tracer.h"
 
-#define TICK_MS      100
-#define FLUSH_NS     500000000
-#define SECOND_NS    1000000000
-#define STALL_NS     1700000000 /* + a tick: no finished kernel is held back for more than 2 s */
-#define STALL_MAX_NS 60000000000
-#define STACK_BYTES  (512u << 10)
+#define TICK_MS       100
+#define FLUSH_NS      500000000
+#define SECOND_NS     1000000000
+#define STALL_NS      1700000000 /* + a tick: no finished kernel is held back for more than 2 s */
+#define STALL_MAX_NS  60000000000
+#define REFRESH_TICKS 100 /* between looks at the names of known threads */
+#define STACK_BYTES   (512u << 10)
 
 static struct {
 	struct lag_trace_file *file;
@@ -36,7 +38,7 @@ static struct {
 	int64_t flushed_ns, second_ns;
 	int64_t progress_ns, patience_ns; /* forced flushes: last reason to wait, and how long */
 	uint64_t requests;
-	int ticks;
+	int ticks, refresh_at;
 	bool gpu_seen;
 } writer;
 
@@ -112,32 +114,16 @@ static void read_clocks(void)
 	}
 }
 
-static void name_threads(void)
+static void name_threads(bool again)
 {
-	char path[64], name[32];
-
 	for (uint32_t i = 0; i < lag_sink_count(); i++) {
-		struct lag_thread *t = lag_sink_at(i);
-		uint32_t tid = atomic_load(&t->tid);
-		struct lag_record rec;
-		FILE *f;
+		uint32_t tid = atomic_load(&lag_sink_at(i)->tid);
 
-		if (!tid || t->named)
-			continue;
-		t->named = true;
-		(void)snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof(name), f)) {
-			name[strcspn(name, "\n")] = 0;
-			lag_record_init(&rec, LAG_REC_thread);
-			rec.thread.tid = tid;
-			rec.thread.name = lag_trace_string(writer.prod, name, strlen(name));
-			(void)lag_trace_append(writer.prod, &rec);
-		}
-		(void)fclose(f);
+		if (tid)
+			lag_names_see(writer.prod, tid);
 	}
+	if (again)
+		lag_names_refresh(writer.prod);
 }
 
 static void each_second(void)
@@ -147,7 +133,9 @@ static void each_second(void)
 	lag_sink_reclaim();
 	if (!full) {
 		read_clocks();
-		name_threads();
+		name_threads(writer.ticks >= writer.refresh_at);
+		if (writer.ticks >= writer.refresh_at)
+			writer.refresh_at = writer.ticks + REFRESH_TICKS;
 	}
 	lag_cupti_count_lost(writer.file->counters, false);
 	lag_self_receipt(writer.prod, thread_ns(), false);
@@ -186,7 +174,7 @@ static void finish(void)
 	lag_cupti_describe(writer.prod);
 	lag_nccl_describe(writer.prod);
 	read_clocks();
-	name_threads();
+	name_threads(true);
 	lag_guard_set(false);
 	if (lag_guard_fence()) {
 		/* Ours stays open for the receipt, which counts what the others wrote. */

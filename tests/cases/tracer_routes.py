@@ -54,6 +54,32 @@ lib.pt_small_work(4)
 """
 
 
+THREADS = """
+import ctypes, threading, time
+cuda, libc = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL(None)
+buf = ctypes.c_void_p()
+assert cuda.cudaMalloc(ctypes.byref(buf), ctypes.c_size_t(4096)) == 0
+def work(name):
+    libc.prctl(15, name)
+    for i in range(4):
+        assert cuda.cudaMemset(buf, 0, ctypes.c_size_t(4096)) == 0
+        time.sleep(0.3)
+threads = [threading.Thread(target=work, args=(n,)) for n in (b'pt_autograd_0', b'loader')]
+for t in threads: t.start()
+for t in threads: t.join()
+"""
+
+
+def threads(tmp):
+    """Threads that only call CUDA have their names, too: backward passes are told by them."""
+    done = r.record(tmp("threads"), [sys.executable, "-c", THREADS])
+    r.equal((done.returncode, done.stderr), (0, b""), "threads")
+    t = r.one(tmp("threads"))
+    names = {x["tid"]: x["name"] for x in t.of("thread")}
+    callers = {names.get(a["tid"]) for a in t.of("api") if a["name"] == "cudaMemset"}
+    r.equal(callers, {"pt_autograd_0", "loader"}, "names of calling threads")
+
+
 def loaded(tmp):
     """PyTorch's way: Python loads a library privately, which is linked to NCCL."""
     for mode in (os.RTLD_LOCAL | os.RTLD_NOW, os.RTLD_GLOBAL | os.RTLD_LAZY):
@@ -91,6 +117,7 @@ def main():
     with r.Folder() as tmp:
         simulated(tmp)
         loaded(tmp)
+        threads(tmp)
         real(tmp)
 
 
