@@ -55,9 +55,13 @@ int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint3
 	const struct lag_align_device *d = device_row(res, device, raw_ns);
 	const struct lag_align_segment *s = segment(res, host, raw_ns);
 	double add = d ? d->offset_ns : 0;
+	int64_t corrected;
+	/* The difference in doubles: it only meets the drift, and cannot overflow. */
 	if (s)
-		add += s->offset_ns + s->drift * ((double)(raw_ns - s->ref_ns) + add);
-	return raw_ns + llround(add);
+		add += s->offset_ns + s->drift * ((double)raw_ns - (double)s->ref_ns + add);
+	if (!(fabs(add) < 9e18) || __builtin_add_overflow(raw_ns, llround(add), &corrected))
+		return raw_ns;
+	return corrected;
 }
 
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,

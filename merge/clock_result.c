@@ -187,7 +187,8 @@ static bool host_segments(const struct lag_clock_solved *s, const struct lag_clo
 	double drift = line->slope_ns / view->span_ns;
 	/* All hosts refer to one moment, the middle of the reference's run: bounds hold there. */
 	double away = (double)(view->origin_ns[host] - view->origin_ns[s->reference]);
-	int64_t z = llround(-(line->offset_ns + away) / (1 + drift));
+	double reach = -(line->offset_ns + away) / (1 + drift);
+	int64_t z = fabs(reach) < 4e18 ? llround(reach) : 0;
 	double offset = line->offset_ns + drift * (double)z;
 	int64_t shift = 0;
 	int64_t from = view->first_ns[host] <= view->last_ns[host] ? view->first_ns[host] : 0;

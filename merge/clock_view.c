@@ -12,7 +12,11 @@
 /* Device brackets in a row that are averaged, and the change between rows that is worth a new one. */
 #define OWN_BRACKETS 5
 #define OWN_CHANGE   2000.0
-#define MIN_SPAN_NS  1e6
+/* From 1897 to 2116 differences and sums of times cannot overflow; nor can what is added to them. */
+#define TIME_FLOOR  (-(INT64_MAX / 4))
+#define TIME_LIMIT  (INT64_MAX / 2)
+#define STEP_LIMIT  (INT64_MAX / 64)
+#define MIN_SPAN_NS 1e6
 
 bool lag_clock_pick(uint64_t i, size_t stride)
 {
@@ -37,7 +41,7 @@ bool lag_clock_usable(enum lag_func func, int64_t bytes)
 
 bool lag_clock_known(const struct lag_align_member *m)
 {
-	return m->start_ns > INT64_MIN / 4 && m->end_ns >= m->start_ns;
+	return m->start_ns > TIME_FLOOR && m->end_ns >= m->start_ns && m->end_ns < TIME_LIMIT;
 }
 
 double lag_clock_x(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns)
@@ -77,7 +81,10 @@ static enum lag_status find_breaks(struct lag_clock_view *view, struct lag_align
 		}
 		int64_t gap = b->monotonic_ns - a->monotonic_ns;
 		int64_t step = b->realtime_ns - a->realtime_ns - gap;
-		if (a->monotonic_ns <= 0 || llabs(step) <= STEP_NS + a->bracket_ns + b->bracket_ns)
+		if (gap > STEP_LIMIT || llabs(step) > STEP_LIMIT ||
+		    llabs(shift + step) > STEP_LIMIT)
+			continue;
+		if (llabs(step) <= STEP_NS + a->bracket_ns + b->bracket_ns)
 			continue;
 		struct lag_clock_break *brk = lag_vec_push(&view->breaks);
 		if (!brk)
@@ -225,6 +232,11 @@ static void measure(struct lag_clock_view *view)
 	}
 }
 
+static bool plausible(int64_t t)
+{
+	return t > 0 && t < TIME_LIMIT;
+}
+
 static enum lag_status read_brackets(struct lag_clock_view *view)
 {
 	const struct lag_align_input *in = view->in;
@@ -234,8 +246,14 @@ static enum lag_status read_brackets(struct lag_clock_view *view)
 		return st;
 	size_t n = 0;
 	for (size_t i = 0; i < in->n_brackets; i++) {
-		if (in->brackets[i].realtime_ns > 0 && in->brackets[i].host < in->n_hosts)
-			br[n++] = in->brackets[i];
+		const struct lag_align_bracket *b = &in->brackets[i];
+		if (b->host >= in->n_hosts || !plausible(b->realtime_ns) ||
+		    !plausible(b->monotonic_ns) || b->bracket_ns < 0 || b->bracket_ns > STEP_NS)
+			continue;
+		br[n] = *b;
+		if (!plausible(b->cupti_ns) || llabs(b->realtime_ns - b->cupti_ns) > STEP_LIMIT)
+			br[n].device = UINT32_MAX;
+		n++;
 	}
 	st = find_breaks(view, br, n);
 	if (st == LAG_OK)

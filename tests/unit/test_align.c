@@ -334,6 +334,55 @@ static void test_outliers_do_not_move_the_fit(void **state)
 	lag_align_release(&res);
 }
 
+/* Recordings come from files: any number may stand anywhere. Run under sanitizers. */
+static void test_hostile_times(void **state)
+{
+	(void)state;
+	static const int64_t odd[] = { INT64_MIN,
+				       INT64_MIN + 1,
+				       -1,
+				       0,
+				       1,
+				       T0,
+				       T0 + MS,
+				       T0 + 77 * MS,
+				       INT64_MAX / 2,
+				       INT64_MAX / 4 - 1,
+				       INT64_MAX - 1,
+				       INT64_MAX };
+	const uint64_t n_odd = sizeof(odd) / sizeof(odd[0]);
+	uint64_t x = 12345;
+	for (int round = 0; round < 300; round++) {
+		static struct small s;
+		init(&s, 3 * MS, 0);
+		for (int i = 0; i < 12; i++) {
+			collective(&s, LAG_FUNC_ALL_REDUCE, i * MS, 0, 10 * US);
+			message(&s, (uint32_t)i % 2, i * MS, 100 * US);
+			s.brackets[s.in.n_brackets++] =
+				(struct lag_align_bracket){ .host = 1, .device = 1 };
+		}
+		/* Every field that is a time, with a chance of being any of them. */
+		int64_t *fields[] = {
+			&s.members[round % 24].start_ns,       &s.members[round % 7].end_ns,
+			&s.messages[round % 12].send.start_ns, &s.messages[round % 5].recv.end_ns,
+			&s.brackets[round % 12].realtime_ns,   &s.brackets[round % 11].monotonic_ns,
+			&s.brackets[round % 10].cupti_ns,      &s.brackets[round % 9].bracket_ns
+		};
+		for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			*fields[f] = odd[(x >> 33) % n_odd];
+		}
+		for (int k = 0; lag_aligners[k]; k++) {
+			struct lag_align_result res = run(&s, lag_aligners[k]);
+			for (uint64_t f = 0; f < n_odd; f++) {
+				lag_align_apply(&res, 1, 1, odd[f]);
+				assert_true(lag_align_uncertainty(&res, 1, 1, odd[f]) >= 0);
+			}
+			lag_align_release(&res);
+		}
+	}
+}
+
 static void test_nothing_at_all(void **state)
 {
 	(void)state;
@@ -366,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_own_brackets_correct_a_device),
 		cmocka_unit_test(test_unknown_times_are_left_out),
 		cmocka_unit_test(test_outliers_do_not_move_the_fit),
+		cmocka_unit_test(test_hostile_times),
 		cmocka_unit_test(test_nothing_at_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
