@@ -83,6 +83,11 @@ def main():
         tally.check(share > 0.1, f"seed {seed}: a heavier stage shows {share:.3f} of imbalance")
         slow = max(abs(row["slow_ranks_ns"]) / row["window_ns"] for row in rows)
         tally.check(slow < 0.03, f"seed {seed}: a heavier stage shows {slow:.3f} of slow ranks")
+        with Run(*options(("1f1b", 4, 8, 1), seed, 20), "--missing", 3) as run:
+            report = run.report("bubbles")
+        tally.check({row["rank"] % 2 for row in report["rows"]} == {0}, f"seed {seed}: bubbles without a stage")
+        tally.check(any("not on record" in note for note in report["trust"]["notes"]),
+                    f"seed {seed}: bubbles withheld without a reason")
     print(f"measured: at most {100 * worst:.2f} points off")
     with Run("--pp", 1, "--dp", 4, "--steps", 3) as run:
         report = run.report("bubbles")

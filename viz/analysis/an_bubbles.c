@@ -4,6 +4,7 @@
 
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/bubble_ladder.h"
+#include "viz/analysis/stat.h"
 
 #define OF_WINDOW "the group's window: first forward to last backward"
 
@@ -102,9 +103,17 @@ static enum lag_status add_group(struct lag_context *ctx, struct lag_ladder *lad
 	const struct lag_pipeline *p = lag_context_pipeline(ctx, err);
 	const struct lag_steps *steps = lag_context_steps(ctx, err);
 	const struct lag_pipe_group *group = &p->groups[g];
-	struct lag_ladder_stage *stages = lag_calloc((size_t)group->n_stages, sizeof(*stages));
+	struct lag_ladder_stage *stages;
 	struct sums sums = { 0 };
-	enum lag_status status = stages ? LAG_OK : LAG_ERR_SYSTEM;
+	enum lag_status status;
+
+	if (lag_ladder_is_cut(ladder, g)) {
+		lag_table_note(out, "group %zu: a stage is not on record; its bubbles are withheld",
+			       g);
+		return LAG_OK;
+	}
+	stages = lag_calloc((size_t)group->n_stages, sizeof(*stages));
+	status = stages ? LAG_OK : LAG_ERR_SYSTEM;
 
 	for (size_t step = 0; step < p->n_steps && !lag_failed(status); step++) {
 		if (!lag_context_has_step(ctx, steps->steps[step].number))

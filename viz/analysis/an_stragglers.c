@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
+#include "viz/analysis/stat.h"
 
 static const struct lag_column columns[] = {
 	{ "rank", "rank", LAG_UNIT_ID, NULL },
@@ -129,6 +130,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 			       "%zu of %zu ranks have no peer that does the same work: nothing to "
 			       "compare them with",
 			       n_alone, n);
+	lag_note_losses(ctx, out);
 	add_notes(ctx, all, out);
 	return LAG_OK;
 }

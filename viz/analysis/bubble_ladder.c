@@ -25,6 +25,7 @@ struct lag_ladder {
 	/* [(kind * n_stages + stage) * n_chunks + chunk], and by rank: usual work. */
 	double *stage_usual, *rank_usual;
 	double balanced[2];
+	bool *cut;                  /* by group: a stage is not on record */
 	struct transfer *transfers; /* by (src, dst): medians */
 	size_t n_transfers;
 	struct lag_vec values; /* double: scratch */
@@ -92,6 +93,52 @@ static enum lag_status measure_rank(struct lag_ladder *l, const struct lag_roles
 	return status;
 }
 
+static bool peer_recorded(const struct lag_trace *trace, const struct lag_op *op)
+{
+	const struct lag_comm *comm = &trace->comms[op->comm];
+
+	for (uint32_t m = 0; m < comm->n_members; m++) {
+		const struct lag_member *member = &trace->members[comm->first_member + m];
+
+		if (member->comm_rank == op->peer)
+			return member->recorded;
+	}
+	return false;
+}
+
+/* A message that goes to or comes from a rank that is not on record: the group has stages that nobody
+ * has seen. */
+static bool is_cut(const struct lag_trace *trace, const struct lag_pipe_group *group)
+{
+	for (int32_t s = 0; s < group->n_stages; s++) {
+		int32_t r = group->rank_of_stage[s];
+
+		if (r < 0 || !trace->ranks[r].recorded)
+			return true;
+		for (size_t i = trace->ranks[r].op_begin; i < trace->ranks[r].op_end; i++) {
+			const struct lag_op *op = &trace->ops[i];
+
+			if ((op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV) &&
+			    op->peer >= 0 && !peer_recorded(trace, op))
+				return true;
+		}
+	}
+	return false;
+}
+
+static enum lag_status find_cuts(struct lag_ladder *l)
+{
+	l->cut = lag_calloc(l->pipe->n_groups, sizeof(*l->cut));
+	for (size_t g = 0; l->cut && g < l->pipe->n_groups; g++)
+		l->cut[g] = is_cut(l->trace, &l->pipe->groups[g]);
+	return l->cut ? LAG_OK : LAG_ERR_SYSTEM;
+}
+
+bool lag_ladder_is_cut(const struct lag_ladder *ladder, size_t group)
+{
+	return ladder->cut[group];
+}
+
 static double median_of(struct lag_ladder *l)
 {
 	return lag_median(l->values.items, l->values.n);
@@ -132,7 +179,7 @@ static enum lag_status stage_usual(struct lag_ladder *l, uint8_t kind, int32_t s
 			const struct lag_pipe_group *group = &l->pipe->groups[g];
 			int32_t r = stage < group->n_stages ? group->rank_of_stage[stage] : -1;
 
-			if (r >= 0 && (any || is_sound(l, r)))
+			if (r >= 0 && !l->cut[g] && (any || is_sound(l, r)))
 				status = take_rank(l, r, kind, chunk);
 		}
 	}
@@ -317,6 +364,8 @@ enum lag_status lag_ladder_new(struct lag_context *ctx, struct lag_ladder **out,
 	if (!roles || !l->pipe || !l->peers)
 		return err->status;
 	status = allocate(l);
+	if (!lag_failed(status))
+		status = find_cuts(l);
 	for (size_t r = 0; r < l->trace->n_ranks && !lag_failed(status); r++)
 		status = measure_rank(l, roles, r);
 	if (!lag_failed(status))
@@ -336,6 +385,7 @@ void lag_ladder_free(struct lag_ladder *ladder)
 	free(ladder->stage_usual);
 	free(ladder->rank_usual);
 	free(ladder->transfers);
+	free(ladder->cut);
 	free(ladder->slot);
 	lag_vec_release(&ladder->values);
 	free(ladder);
@@ -547,7 +597,7 @@ enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t
 	enum lag_status status = LAG_END;
 
 	c.window = p->windows[step * p->n_groups + group];
-	if (c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks ||
+	if (ladder->cut[group] || c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks ||
 	    c.group->n_chunks > ladder->n_chunks)
 		return LAG_END;
 	if (n != ladder->n_slots) {

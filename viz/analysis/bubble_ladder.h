@@ -24,6 +24,10 @@ enum lag_status lag_ladder_new(struct lag_context *ctx, struct lag_ladder **out,
 			       struct lag_err *err) LAG_MUST_USE;
 void lag_ladder_free(struct lag_ladder *ladder);
 
+/* Messages of the group come from or go to ranks that are not on record: there are stages that nobody has
+ * seen, and nothing can be said about its bubbles. */
+bool lag_ladder_is_cut(const struct lag_ladder *ladder, size_t group);
+
 struct lag_ladder_stage {
 	int64_t bubble_ns[LAG_RUNG_LIMIT]; /* of the window, at each rung */
 	int64_t ideal_window_ns;           /* of the first rung */
@@ -31,8 +35,8 @@ struct lag_ladder_stage {
 	int64_t warm_up_ns, cool_down_ns; /* parts of measured_ns */
 };
 
-/* One group's stages in one step (room for its n_stages). LAG_END: the group has no whole schedule in
- * this step. */
+/* One group's stages in one step (room for its n_stages). LAG_END: the group is cut, or has no
+ * whole schedule in this step. */
 enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t step,
 				 struct lag_ladder_stage *out) LAG_MUST_USE;
 

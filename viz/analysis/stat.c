@@ -125,3 +125,19 @@ int64_t lag_step_length(const struct lag_steps *steps, size_t step)
 	}
 	return n ? (int64_t)llround(sum / (double)n) : LAG_NONE;
 }
+
+void lag_note_losses(const struct lag_context *ctx, struct lag_table *out)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	uint64_t n_records = 0;
+	size_t n_ranks = 0;
+
+	for (size_t r = 0; r < t->n_ranks; r++) {
+		n_records += t->ranks[r].lost;
+		n_ranks += t->ranks[r].lost > 0;
+	}
+	if (n_ranks)
+		lag_table_note(out,
+			       "%zu ranks lost %llu records: their work is more than what is shown",
+			       n_ranks, (unsigned long long)n_records);
+}

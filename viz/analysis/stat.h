@@ -4,6 +4,7 @@
 #define VIZ_ANALYSIS_STAT_H
 
 #include "viz/model/context.h"
+#include "viz/model/table.h"
 
 /* Values that grow one by one. Zero-initialise; release when done. */
 struct lag_sample {
@@ -30,6 +31,9 @@ enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag
 /* Whether a GPU event is part of the report: its step is chosen, or no steps were asked for. */
 bool lag_covers_gpu(const struct lag_context *ctx, const struct lag_steps *steps, size_t gpu);
 bool lag_covers_launch(const struct lag_context *ctx, const struct lag_steps *steps, size_t launch);
+
+/* A note that ranks lost records, where some did: what they did is more than what the table shows. */
+void lag_note_losses(const struct lag_context *ctx, struct lag_table *out);
 
 /* Mean over recorded ranks of their spans of the step; LAG_NONE when none has one. */
 int64_t lag_step_length(const struct lag_steps *steps, size_t step);
