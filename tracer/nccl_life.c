@@ -61,16 +61,13 @@ static void announce(const struct pending *p)
 static void made(struct pending *p, ncclResult_t rc)
 {
 	uint32_t tid = lag_sink_tid();
+	int saved = errno;
 
 	p->nccl_hash = lag_nccl_self()->made_hash;
 	lag_nccl_self()->made_hash = 0;
 	if (rc != ncclSuccess && rc != ncclInProgress)
 		return;
-	if (!lag_nccl_self()->group_depth) {
-		announce(p);
-		return;
-	}
-	for (size_t i = 0; i < PENDING_MAX; i++) {
+	for (size_t i = 0; lag_nccl_self()->group_depth && i < PENDING_MAX; i++) {
 		uint32_t free = 0;
 
 		if (atomic_compare_exchange_strong(&waiting[i].tid, &free, tid)) {
@@ -79,11 +76,13 @@ static void made(struct pending *p, ncclResult_t rc)
 		}
 	}
 	announce(p);
+	errno = saved;
 }
 
 void lag_life_group_done(void)
 {
 	uint32_t tid = lag_sink_tid();
+	int saved = errno;
 
 	if (lag_nccl_self()->group_depth)
 		return;
@@ -93,6 +92,7 @@ void lag_life_group_done(void)
 		announce(&waiting[i].item);
 		atomic_store(&waiting[i].tid, 0);
 	}
+	errno = saved;
 }
 
 LAG_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)

@@ -155,17 +155,22 @@ void lag_group_start(void)
 
 void lag_group_end_enter(bool *pushed, int64_t *launch_ns)
 {
+	int saved = errno;
+
 	*pushed = self.group_depth == 1 && self.group_id && lag_cupti_push(self.group_id);
 	*launch_ns = lag_clock_now();
+	errno = saved;
 }
 
 void lag_group_end_leave(bool pushed, int64_t launch_ns, int64_t result)
 {
+	int saved = errno;
 	struct lag_thread *t;
 	struct lag_record rec;
 
 	if (pushed)
 		lag_cupti_pop();
+	errno = saved;
 	if (!self.group_depth || --self.group_depth || !self.group_id)
 		return;
 	t = lag_sink_enter(LAG_REC_group);

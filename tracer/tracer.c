@@ -2,6 +2,7 @@
 /* Start and end of recording; see tracer.h. Whoever enters first through one of the doors starts. */
 #include "tracer/tracer.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,12 +91,13 @@ static void start(void)
 
 bool lag_tracer_start(void)
 {
-	int expected = DORMANT;
+	int expected = DORMANT, saved = errno;
 
 	if (atomic_load_explicit(&tracer.phase, memory_order_acquire) == DECIDED)
 		return lag_guard_on();
 	if (atomic_compare_exchange_strong(&tracer.phase, &expected, STARTING)) {
 		start();
+		errno = saved;
 		atomic_store_explicit(&tracer.phase, DECIDED, memory_order_release);
 	}
 	/* A communicator must not be missed because another thread is just opening the file. Not for

@@ -23,7 +23,7 @@
 #include "tracer/tracer.h"
 
 #define TICK_MS       100
-#define FLUSH_NS      500000000
+#define FLUSH_NS      250000000
 #define SECOND_NS     1000000000
 #define STALL_NS      1700000000 /* + a tick: no finished kernel is held back for more than 2 s */
 #define STALL_MAX_NS  60000000000

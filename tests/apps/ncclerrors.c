@@ -3,11 +3,19 @@
  * be the same with and without a tracer. Needs no GPU. With the argument "dlsym", the functions are
  * taken from a private handle, as Python's ctypes does. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <nccl.h>
 #include <stdio.h>
 #include <string.h>
 
-#define TRY(call) (void)printf("%s = %d\n", #call, (int)(call))
+/* errno, too: what a hook does must not show in it. */
+#define TRY(call)                                                      \
+	do {                                                           \
+		int rc;                                                \
+		errno = 4711;                                          \
+		rc = (int)(call);                                      \
+		(void)printf("%s = %d, errno %d\n", #call, rc, errno); \
+	} while (0)
 
 static int by_handle(void)
 {

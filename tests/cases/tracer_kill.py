@@ -91,4 +91,5 @@ def main():
     print(f"{n_files} files of {N_KILLS + N_LONG} killed processes")
 
 
-main()
+if __name__ == "__main__":
+    main()
