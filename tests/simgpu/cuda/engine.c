@@ -242,6 +242,7 @@ static void engine_start(void)
 	sim_model_load();
 	bell_make();
 	sim_truth_open();
+	sim_truth_work_open();
 	/* Signals belong to the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

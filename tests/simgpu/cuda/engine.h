@@ -65,6 +65,10 @@ void sim_mem_execute(const struct sim_op *op);
 void sim_truth_open(void);
 void sim_truth_flush(void);
 
+/* truth_work.c */
+void sim_truth_work_open(void);
+void sim_truth_work(const struct sim_op *op); /* that has just been resolved */
+
 /* inject.c */
 void sim_inject(void);
 

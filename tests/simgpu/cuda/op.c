@@ -80,6 +80,7 @@ void sim_op_finish(struct sim_op *op, int64_t end_ns)
 	op->state = SIM_OP_RESOLVED;
 	s->last_end_ns = max64(s->last_end_ns, end_ns);
 	s->unresolved = op->next;
+	sim_truth_work(op);
 	if (op->comm_slot >= 0 && sim_eng.n_comms - (unsigned)op->comm_slot <= SIM_COMM_INTERVALS) {
 		sim_eng.comms[(unsigned)op->comm_slot % SIM_COMM_INTERVALS].end_ns = end_ns;
 	}
