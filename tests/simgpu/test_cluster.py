@@ -124,7 +124,7 @@ class Communication(unittest.TestCase):
 class Hosts(unittest.TestCase):
     def shown(self, **env):
         p = subprocess.run(start(4, os.path.join(PROGRAMS, "test_hosts"),
-                                 options=["--hosts", "2"], **env),
+                                 options=["--hosts", "2"], SIMGPU_LATENESS="real", **env),
                            capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 0, p.stderr)
         return {r["rank"]: r for r in map(json.loads, p.stdout.splitlines())}

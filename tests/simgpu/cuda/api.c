@@ -26,9 +26,11 @@ void sim_api_enter(struct sim_api *a)
 	if (a->nested) {
 		return;
 	}
+	sim_host_call();
+	a->entered_ns = sim_host_now();
 	a->corr = __atomic_add_fetch(&last_corr, 1, __ATOMIC_RELAXED);
 	if (h) {
-		a->t0_ns = sim_true_ns();
+		a->t0_ns = sim_host_now();
 		h->api_enter(a);
 	}
 }
@@ -39,8 +41,14 @@ void sim_api_leave(struct sim_api *a, int result)
 
 	depth--;
 	a->result = result;
-	if (h && !a->nested && a->t0_ns) {
+	if (a->nested) {
+		return;
+	}
+	sim_host_return(a->entered_ns);
+	if (h && a->t0_ns) {
+		int64_t before = sim_host_now();
 		h->api_leave(a);
+		sim_host_return(before);
 	}
 }
 

@@ -26,9 +26,15 @@ struct sim_engine sim_eng = {
 
 static _Thread_local bool delivering;
 
+/* A real driver call does not wait because a simulator's thread was descheduled with this lock. */
 void sim_engine_lock(void)
 {
+	if (pthread_mutex_trylock(&sim_eng.lock) == 0) {
+		return;
+	}
+	int64_t due = sim_host_now();
 	pthread_mutex_lock(&sim_eng.lock);
+	sim_host_woke(due);
 }
 
 void sim_engine_unlock(void)

@@ -93,7 +93,9 @@ static void stall_maybe(uint64_t nth)
 		double ms;
 		if (sscanf(p, "%d:%llu:%lf", &rank, &at, &ms) == 3 && rank == sim_env_rank() &&
 		    at == nth) {
+			int64_t due = sim_host_now() + llround(ms * 1e6);
 			sim_sleep_until(sim_true_ns() + llround(ms * 1e6));
+			sim_host_waited(due);
 		}
 	}
 }

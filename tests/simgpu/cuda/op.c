@@ -236,7 +236,7 @@ struct sim_op *sim_enqueue(struct sim_stream *s, struct sim_op *op, bool keep)
 	sim_engine_lock();
 	wait_for_room(s);
 	int64_t now = sim_true_ns();
-	op->enqueued_ns = now;
+	op->enqueued_ns = sim_host_now();
 	sim_stream_link(s, op);
 	sim_resolve_all(now, false);
 	bool engine_dozes = sim_eng.asleep_until_ns == SIM_NEVER;
@@ -261,6 +261,7 @@ void sim_op_wait(struct sim_op *op)
 		sim_sleep_until(sim_true_ns() + SIM_NS_PER_S);
 	}
 	sim_sleep_until(end);
+	sim_host_waited(end);
 }
 
 bool sim_op_done(struct sim_op *op)
@@ -270,7 +271,7 @@ bool sim_op_done(struct sim_op *op)
 	if (op->state < SIM_OP_RESOLVED) {
 		sim_resolve_all(now, false);
 	}
-	bool done = op->state >= SIM_OP_RESOLVED && op->end_ns <= now;
+	bool done = op->state >= SIM_OP_RESOLVED && op->end_ns <= sim_host_now();
 	sim_engine_unlock();
 	return done;
 }

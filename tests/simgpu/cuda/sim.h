@@ -181,6 +181,15 @@ SIM_EXPORT void sim_set(void *dst, uint32_t value, uint32_t value_size, uint64_t
 /* Host-side faults at a launch: one-off stall, launch number bookkeeping. Returns its number. */
 SIM_EXPORT uint64_t sim_launch_number(void);
 
+/* The calling host thread's own time (host/lateness.c). woke: it has got something that was due then;
+ * waited: and that was device work; call and return: a driver call begins, and goes on from what
+ * was done at since_ns. */
+SIM_EXPORT int64_t sim_host_now(void);
+SIM_EXPORT void sim_host_woke(int64_t due_ns);
+SIM_EXPORT void sim_host_waited(int64_t due_ns);
+SIM_EXPORT void sim_host_call(void);
+SIM_EXPORT void sim_host_return(int64_t since_ns);
+
 /* Reported time: what a CUPTI record shows for true time t. */
 SIM_EXPORT uint64_t sim_report_host(int64_t t_ns);
 SIM_EXPORT uint64_t sim_report_device(int64_t t_ns);

@@ -18,7 +18,7 @@ struct sim_api {
 	const char *function;
 	const char *symbol; /* kernel's name, for callbacks */
 	const void *params;
-	int64_t t0_ns;
+	int64_t entered_ns, t0_ns; /* t0: 0 when nobody listens */
 	int result;
 	uint64_t user; /* correlationData of callbacks */
 	bool nested;   /* inside another simulated call: not an API call of the program */

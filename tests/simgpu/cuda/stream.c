@@ -182,7 +182,7 @@ void sim_event_record(struct sim_event *e, struct sim_stream *s, uint32_t corr)
 	sim_engine_unlock();
 	sim_op_unref(old);
 	if (h && h->event_recorded) {
-		h->event_recorded(op, e, sim_true_ns());
+		h->event_recorded(op, e, sim_host_now());
 	}
 }
 

@@ -8,7 +8,7 @@ static void note(enum sim_sync_type type, const struct sim_stream *s, const stru
 	struct sim_sync n = *times;
 
 	n.type = type;
-	n.end_ns = sim_true_ns();
+	n.end_ns = sim_host_now();
 	n.device = s ? s->device : sim_device_current();
 	n.stream_id = s ? s->id : UINT32_MAX; /* CUPTI_SYNCHRONIZATION_INVALID_VALUE */
 	n.event_id = e ? e->id : UINT32_MAX;
@@ -18,7 +18,7 @@ static void note(enum sim_sync_type type, const struct sim_stream *s, const stru
 
 void sim_sync_stream(struct sim_stream *s, uint32_t corr)
 {
-	struct sim_sync t = { .start_ns = sim_true_ns(), .corr = corr };
+	struct sim_sync t = { .start_ns = sim_host_now(), .corr = corr };
 
 	sim_stream_wait_all(s);
 	note(s ? SIM_SYNC_STREAM : SIM_SYNC_CONTEXT, s, NULL, &t);
@@ -26,7 +26,7 @@ void sim_sync_stream(struct sim_stream *s, uint32_t corr)
 
 void sim_sync_event(struct sim_event *e, uint32_t corr)
 {
-	struct sim_sync t = { .start_ns = sim_true_ns(), .corr = corr };
+	struct sim_sync t = { .start_ns = sim_host_now(), .corr = corr };
 	struct sim_op *op = sim_event_op(e);
 
 	if (op) {
@@ -38,7 +38,7 @@ void sim_sync_event(struct sim_event *e, uint32_t corr)
 
 bool sim_query_stream(struct sim_stream *s, uint32_t corr)
 {
-	struct sim_sync t = { .start_ns = sim_true_ns(), .corr = corr };
+	struct sim_sync t = { .start_ns = sim_host_now(), .corr = corr };
 	bool done = sim_stream_idle(s);
 
 	t.query_pending = !done;
@@ -49,7 +49,7 @@ bool sim_query_stream(struct sim_stream *s, uint32_t corr)
 
 bool sim_query_event(struct sim_event *e, uint32_t corr)
 {
-	struct sim_sync t = { .start_ns = sim_true_ns(), .corr = corr };
+	struct sim_sync t = { .start_ns = sim_host_now(), .corr = corr };
 	struct sim_op *op = sim_event_op(e);
 	bool done = !op || sim_op_done(op);
 
@@ -62,7 +62,7 @@ bool sim_query_event(struct sim_event *e, uint32_t corr)
 
 void sim_sync_stream_wait(struct sim_stream *s, struct sim_event *e, uint32_t corr)
 {
-	struct sim_sync t = { .start_ns = sim_true_ns(), .corr = corr };
+	struct sim_sync t = { .start_ns = sim_host_now(), .corr = corr };
 
 	sim_event_wait_on(e, s, corr);
 	note(SIM_SYNC_STREAM_WAIT, s, e, &t);

@@ -208,7 +208,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	if (!cu_buffer_registered()) {
 		return cu_return(CUPTI_ERROR_INVALID_OPERATION);
 	}
-	int64_t start = sim_true_ns();
+	int64_t start = sim_host_now();
 	if (cu_flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) > 0) {
 		cu_note_flush(start);
 	}

@@ -31,7 +31,7 @@ static void api_leave(struct sim_api *a)
 							       : CUPTI_ACTIVITY_KIND_RUNTIME,
 			.cbid = a->cbid,
 			.start = sim_report_host(a->t0_ns),
-			.end = sim_report_host(sim_true_ns()),
+			.end = sim_report_host(sim_host_now()),
 			.processId = (uint32_t)getpid(),
 			.threadId = cu_thread_id(),
 			.correlationId = a->corr,
@@ -123,7 +123,7 @@ void cu_note_flush(int64_t start_ns)
 		.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
 		.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD,
 		.start = sim_report_host(start_ns),
-		.end = sim_report_host(sim_true_ns()),
+		.end = sim_report_host(sim_host_now()),
 	};
 
 	if (!cu_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) {

@@ -11,7 +11,7 @@ CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp)
 	if (!timestamp) {
 		return cu_return(CUPTI_ERROR_INVALID_PARAMETER);
 	}
-	*timestamp = sim_report_host(sim_true_ns());
+	*timestamp = sim_report_host(sim_host_now());
 	return CUPTI_SUCCESS;
 }
 

@@ -55,11 +55,11 @@ static bool is_mono(clockid_t id)
 int clock_gettime(clockid_t id, struct timespec *t)
 {
 	if (is_real(id)) {
-		*t = to_timespec(sim_clock_real(sim_clock_map(), sim_true_ns()));
+		*t = to_timespec(sim_clock_real(sim_clock_map(), simhost_now()));
 		return 0;
 	}
 	if (is_mono(id)) {
-		*t = to_timespec(sim_clock_mono(sim_clock_map(), sim_true_ns()));
+		*t = to_timespec(sim_clock_mono(sim_clock_map(), simhost_now()));
 		return 0;
 	}
 	return (int)syscall(SYS_clock_gettime, id, t);
@@ -73,7 +73,7 @@ int __clock_gettime(clockid_t id, struct timespec *t)
 
 int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
-	int64_t ns = sim_clock_real(sim_clock_map(), sim_true_ns());
+	int64_t ns = sim_clock_real(sim_clock_map(), simhost_now());
 
 	if (tz) {
 		memset(tz, 0, sizeof(struct timezone));
@@ -85,7 +85,7 @@ int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 
 time_t time(time_t *out)
 {
-	time_t t = sim_clock_real(sim_clock_map(), sim_true_ns()) / SIM_NS_PER_S;
+	time_t t = sim_clock_real(sim_clock_map(), simhost_now()) / SIM_NS_PER_S;
 
 	if (out) {
 		*out = t;
@@ -102,26 +102,49 @@ int timespec_get(struct timespec *t, int base)
 	return base;
 }
 
-/* The machine's MONOTONIC time of a deadline on one of the host's clocks. */
-static struct timespec true_deadline(clockid_t id, const struct timespec *t)
+/* The moment, in this thread's own time, at which one of the host's clocks shows t. */
+static int64_t own_time(clockid_t id, const struct timespec *t)
 {
 	const struct sim_clock_map *m = sim_clock_map();
 
-	return to_timespec(is_real(id) ? sim_clock_true_of_real(m, to_ns(t))
-				       : sim_clock_true_of_mono(m, to_ns(t)));
+	return is_real(id) ? sim_clock_true_of_real(m, to_ns(t))
+			   : sim_clock_true_of_mono(m, to_ns(t));
+}
+
+/* The machine's MONOTONIC time of a deadline on one of the host's clocks. */
+static struct timespec true_deadline(clockid_t id, const struct timespec *t)
+{
+	return to_timespec(own_time(id, t) + simhost_debt());
 }
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *want, struct timespec *left)
 {
-	struct timespec t = *want;
-	long rc;
+	bool until = (flags & TIMER_ABSTIME) && (is_real(id) || is_mono(id));
+	struct timespec t = until ? true_deadline(id, want) : *want;
+	int64_t due = until ? own_time(id, want) : simhost_now() + to_ns(want);
+	long rc = syscall(SYS_clock_nanosleep, until ? CLOCK_MONOTONIC : id, flags, &t, left);
 
-	if ((flags & TIMER_ABSTIME) && (is_real(id) || is_mono(id))) {
-		t = true_deadline(id, want);
-		id = CLOCK_MONOTONIC;
+	if (rc == 0) {
+		simhost_woke(due);
 	}
-	rc = syscall(SYS_clock_nanosleep, id, flags, &t, left);
 	return rc < 0 ? errno : (int)rc;
+}
+
+int nanosleep(const struct timespec *want, struct timespec *left)
+{
+	int rc = clock_nanosleep(CLOCK_REALTIME, 0, want, left);
+
+	if (rc != 0) {
+		errno = rc;
+	}
+	return rc == 0 ? 0 : -1;
+}
+
+int usleep(useconds_t us)
+{
+	struct timespec t = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	return nanosleep(&t, NULL);
 }
 
 typedef int (*cond_clockwait_fn)(pthread_cond_t *, pthread_mutex_t *, clockid_t,
