@@ -186,6 +186,12 @@ enum lag_status lag_inject_build(struct lag_inject *inj, const struct lag_args *
 	    lag_failed(lag_where(LAG_TRACER_NAME, inj->lib, sizeof(inj->lib), err)) ||
 	    lag_failed(choose_dir(inj, lag_args_get(args, "output"), err)))
 		return err->status;
+	if (strpbrk(inj->lib, " :\t"))
+		return lag_err_set(
+			err, LAG_ERR_INPUT,
+			"'%s': LD_PRELOAD cannot hold a path with blanks or colons; install "
+			"laggard elsewhere",
+			inj->lib);
 	if (max_bytes < 1 << 20)
 		return lag_err_set(err, LAG_ERR_USAGE, "--max-size must be at least 1M");
 	inj->max_bytes = max_bytes;

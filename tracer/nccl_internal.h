@@ -67,7 +67,7 @@ int64_t lag_nccl_next_id(void);
 struct lag_op_call {
 	enum lag_func func;
 	size_t count;
-	int datatype;
+	ncclDataType_t datatype;
 	int64_t redop, peer; /* LAG_NONE = none */
 	ncclComm_t comm;
 	void *stream;

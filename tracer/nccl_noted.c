@@ -53,7 +53,7 @@ static void note_op(struct lag_nccl_thread *self, enum lag_func func,
 {
 	struct lag_op_call op = { .func = func,
 				  .count = note->bytes > 0 ? (size_t)note->bytes : 0,
-				  .datatype = LAG_DT_UINT8,
+				  .datatype = ncclUint8,
 				  .redop = LAG_NONE,
 				  .peer = note->peer };
 	struct lag_comm *comm = note->comm_hash ? noted_comm(note) : NULL;

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 
@@ -48,6 +49,17 @@ def names(tmp):
     r.equal(len(r.files(tmp(made[0]))), 1, "holds the trace")
 
 
+def places(tmp):
+    """Installed where LD_PRELOAD cannot lead to: a message, not a loader's error in every process."""
+    os.mkdir(tmp("with blank"))
+    for path in (r.LAGGARD, r.TRACER):
+        shutil.copy(path, tmp("with blank"))
+    done = subprocess.run([tmp("with blank", "laggard"), "record", "-o", tmp("no"), "--", "true"], capture_output=True,
+                          text=True, env=r.environment(), timeout=60)
+    r.equal((done.returncode, len(done.stderr.splitlines())), (125, 1), "a tracer that cannot be preloaded")
+    r.check("LD_PRELOAD cannot hold" in done.stderr, done.stderr)
+
+
 def doctor(tmp):
     done = laggard("doctor", "-F", "json", "-o", tmp.path)
     found = json.loads(done.stdout)
@@ -64,6 +76,7 @@ def main():
     with r.Folder() as tmp:
         formats(tmp)
         names(tmp)
+        places(tmp)
         doctor(tmp)
 
 
