@@ -31,9 +31,10 @@ static enum lag_status table_of(void *self, const char *name, const struct lag_t
 
 		if (strcmp(lag_analyses[i]->name, name) != 0)
 			continue;
-		if (!tables->at[i].analysis)
+		if (!tables->at[i].analysis) {
 			status =
 				lag_analysis_run(lag_analyses[i], tables->ctx, &tables->at[i], err);
+		}
 		if (lag_failed(status)) {
 			lag_table_release(&tables->at[i]);
 			return status;
@@ -99,9 +100,10 @@ static enum lag_status read_size(const struct lag_args *args, struct size *size,
 	if (lag_failed(status))
 		return status;
 	if (size->width < 1 || size->width > SIZE_MAX_CELLS || size->height < 0 ||
-	    size->height > SIZE_MAX_CELLS)
+	    size->height > SIZE_MAX_CELLS) {
 		return lag_err_set(err, LAG_ERR_USAGE, "a screen has 1 to %d columns and rows",
 				   SIZE_MAX_CELLS);
+	}
 	return LAG_OK;
 }
 
@@ -126,10 +128,11 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 	if (lag_failed(status))
 		return status;
 	opts.ascii = opts.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	if (size.height)
+	if (size.height) {
 		status = lag_tui_screen(data, &opts, (int)size.width, (int)size.height, &out, err);
-	else
+	} else {
 		status = lag_tui_print(data, &opts, (int)size.width, 0, &out, err);
+	}
 	if (!lag_failed(status))
 		(void)fwrite(lag_buf_text(&out), 1, out.n, stdout);
 	lag_buf_release(&out);

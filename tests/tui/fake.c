@@ -13,10 +13,11 @@
 
 #define STAGES  4
 #define DP      2
-#define RANKS   (STAGES * DP)
+#define RANKS   8 /* STAGES * DP */
 #define MICRO   8
 #define STEPS   12
 #define LAYERS  4
+#define COMMS   10 /* a pair of stages each, and the replicas of a stage */
 #define SLOW    5
 #define XFER_NS 408000
 
@@ -57,9 +58,9 @@ struct fake {
 	struct lag_rank ranks[RANKS];
 	struct lag_host hosts[STAGES];
 	struct lag_lane lanes[RANKS * 3];
-	struct lag_comm comms[DP * (STAGES - 1) + STAGES];
+	struct lag_comm comms[COMMS];
 	struct lag_rank_role rank_roles[RANKS];
-	enum lag_comm_role comm_roles[DP * (STAGES - 1) + STAGES];
+	enum lag_comm_role comm_roles[COMMS];
 	struct lag_step step[STEPS];
 	struct lag_step_span spans[STEPS * RANKS];
 	struct lag_pipe_group groups[DP];
@@ -125,37 +126,52 @@ static size_t event(struct fake *fake, int r, int lane, int name, int64_t from, 
 	return fake->gpu.n - 1;
 }
 
+/* One rank's part in a communication. */
+struct part {
+	int r;
+	uint32_t comm;
+	int func;
+	int64_t from, to, arrival;
+	int last;
+};
+
 /* A communication kernel with one operation, part of the last instance. Which gpu event it is, is
  * only known once they are sorted. */
-static void launch(struct fake *fake, int r, uint32_t comm, int func, int64_t from, int64_t to,
-		   int64_t arrival, int last)
+static void launch(struct fake *fake, const struct part *part)
 {
 	struct lag_launch *item = push(&fake->launches);
 	struct lag_op *op = push(&fake->ops);
 	struct lag_wait *wait = push(&fake->wait);
 	uint32_t *member = push(&fake->instance_ops);
+	bool reduce = part->func == LAG_FUNC_REDUCE_SCATTER;
 
-	*item = (struct lag_launch){
-		from, to, (uint32_t)r, comm, (uint32_t)fake->ops.n - 1, 1, -1
-	};
-	*op = (struct lag_op){ .enter_ns = from - 40000,
-			       .leave_ns = from - 30000,
+	*item = (struct lag_launch){ .start_ns = part->from,
+				     .end_ns = part->to,
+				     .r = (uint32_t)part->r,
+				     .comm = part->comm,
+				     .first_op = (uint32_t)fake->ops.n - 1,
+				     .n_ops = 1,
+				     .gpu = -1 };
+	*op = (struct lag_op){ .enter_ns = part->from - 40000,
+			       .leave_ns = part->from - 30000,
 			       .seq = (int64_t)fake->instances.n - 1,
 			       .bytes = 32 << 20,
-			       .r = (uint32_t)r,
-			       .comm = comm,
+			       .r = (uint32_t)part->r,
+			       .comm = part->comm,
 			       .launch = (int32_t)fake->launches.n - 1,
 			       .instance = (int32_t)fake->instances.n - 1,
 			       .peer = -1,
-			       .func = (uint8_t)func };
-	*wait = (struct lag_wait){ .wait_ns = arrival > from ? arrival - from : 0,
-				   .transfer_ns = to - arrival,
-				   .arrival_ns = arrival,
-				   .last = last,
+			       .func = (uint8_t)part->func };
+	*wait = (struct lag_wait){ .wait_ns = part->arrival > part->from
+						      ? part->arrival - part->from
+						      : 0,
+				   .transfer_ns = part->to - part->arrival,
+				   .arrival_ns = part->arrival,
+				   .last = part->last,
 				   .uncertainty_ns = 6000 };
 	*member = (uint32_t)fake->ops.n - 1;
-	event(fake, r, func == LAG_FUNC_REDUCE_SCATTER ? 2 : 1,
-	      func == LAG_FUNC_REDUCE_SCATTER ? NAME_REDUCE_SCATTER : NAME_SEND_RECV, from, to);
+	event(fake, part->r, reduce ? 2 : 1, reduce ? NAME_REDUCE_SCATTER : NAME_SEND_RECV,
+	      part->from, part->to);
 }
 
 static struct lag_instance *instance(struct fake *fake, uint32_t comm, int func, int n)
@@ -191,84 +207,101 @@ static void order(int stage, int plan[2 * MICRO])
 		plan[n++] = ~b++;
 }
 
-static void compute(struct fake *fake, int r, int step, int64_t from, int64_t to, int micro,
-		    int kind)
+/* A forward (what >= 0) or backward (of ~what) of one stage. */
+static void compute(struct fake *fake, int r, int step, int64_t from, int64_t to, int what)
 {
 	struct lag_block *block = push(&fake->blocks[r]);
 	int64_t part = (to - from) / LAYERS;
 
-	*block = (struct lag_block){
-		from, to, to - from, (uint32_t)r, step, micro, 0, (uint8_t)kind
-	};
+	*block = (struct lag_block){ .start_ns = from,
+				     .end_ns = to,
+				     .busy_ns = to - from,
+				     .r = (uint32_t)r,
+				     .step = step,
+				     .microbatch = what < 0 ? ~what : what,
+				     .kind = what < 0 };
 	for (int i = 0; i < LAYERS; i++) {
 		int64_t at = from + part * i, end = i + 1 < LAYERS ? at + part : to;
 
 		event(fake, r, 0, NAME_GEMM, at, at + part * 7 / 10);
-		event(fake, r, 0, kind ? NAME_NORM : NAME_ATTN, at + part * 7 / 10, end);
+		event(fake, r, 0, what < 0 ? NAME_NORM : NAME_ATTN, at + part * 7 / 10, end);
 	}
 	slice(fake, r, from, to, LAG_TIME_COMPUTE, step);
 }
 
 /* One transfer between neighbours: the receiver waits from when it became free. */
-static void transfer(struct fake *fake, int dp, int low, int from_r, int to_r, int64_t ready,
-		     int64_t sent)
+static void transfer(struct fake *fake, int from_r, int to_r, int64_t ready, int64_t sent)
 {
-	uint32_t comm = (uint32_t)(dp * (STAGES - 1) + low);
-	struct lag_instance *item;
-	int64_t posted = ready < sent ? ready : sent, arrival = sent;
+	int low = (from_r < to_r ? from_r : to_r) / DP;
+	uint32_t comm = (uint32_t)(from_r % DP * (STAGES - 1) + low);
+	struct lag_instance *item = instance(fake, comm, LAG_FUNC_SEND_RECV, 2);
+	int64_t posted = ready < sent ? ready : sent, end = sent + XFER_NS;
+	int last = posted < sent - 6000 ? from_r : -1;
 
-	item = instance(fake, comm, LAG_FUNC_SEND_RECV, 2);
 	item->src = from_r;
 	item->dst = to_r;
-	item->last = posted < sent - 6000 ? from_r : -1;
+	item->last = last;
 	item->first_start_ns = posted;
 	item->last_start_ns = sent;
-	item->last_end_ns = item->first_end_ns = sent + XFER_NS;
-	launch(fake, from_r, comm, LAG_FUNC_SEND, sent, sent + XFER_NS, arrival, item->last);
-	launch(fake, to_r, comm, LAG_FUNC_RECV, posted, sent + XFER_NS, arrival, item->last);
+	item->last_end_ns = item->first_end_ns = end;
+	launch(fake, &(struct part){ from_r, comm, LAG_FUNC_SEND, sent, end, sent, last });
+	launch(fake, &(struct part){ to_r, comm, LAG_FUNC_RECV, posted, end, sent, last });
+}
+
+struct pipe {
+	int step, dp;
+	int64_t ends[2][STAGES][MICRO]; /* of forwards, of backwards */
+	int64_t free_at[STAGES];
+	int plan[STAGES][2 * MICRO], at[STAGES];
+};
+
+/* The next block of a stage, if its input is there. */
+static bool advance(struct fake *fake, struct pipe *pipe, int s)
+{
+	int what, micro, other, r = s * DP + pipe->dp;
+	int64_t cost, sent = 0, from = pipe->free_at[s];
+
+	if (pipe->at[s] == 2 * MICRO)
+		return false;
+	what = pipe->plan[s][pipe->at[s]];
+	micro = what < 0 ? ~what : what;
+	other = what < 0 ? s + 1 : s - 1;
+	if (what < 0 && !pipe->ends[0][s][micro])
+		return false;
+	if (other >= 0 && other < STAGES) {
+		sent = pipe->ends[what < 0][other][micro];
+		if (!sent)
+			return false;
+		transfer(fake, other * DP + pipe->dp, r, from, sent);
+		from = sent + XFER_NS > from ? sent + XFER_NS : from;
+	}
+	cost = what < 0 ? 14000000 : 7000000;
+	cost = noisy(fake, s == STAGES - 1 ? cost * 112 / 100 : cost);
+	cost = r == SLOW ? cost * 13 / 10 : cost;
+	slice(fake, r, pipe->free_at[s], from, LAG_TIME_BUBBLE, pipe->step);
+	compute(fake, r, pipe->step, from, from + cost, what);
+	pipe->ends[what < 0][s][micro] = pipe->free_at[s] = from + cost;
+	pipe->at[s]++;
+	return true;
 }
 
 /* One pipeline through one step; fills when each stage is done. */
 static void run_pipeline(struct fake *fake, int step, int dp, int64_t begin, int64_t done[STAGES])
 {
-	int64_t f_end[STAGES][MICRO] = { 0 }, b_end[STAGES][MICRO] = { 0 }, free_at[STAGES];
-	int plan[STAGES][2 * MICRO], at[STAGES] = { 0 };
+	struct pipe pipe = { .step = step, .dp = dp };
 	bool moved = true;
 
 	for (int s = 0; s < STAGES; s++) {
-		order(s, plan[s]);
-		free_at[s] = begin;
+		order(s, pipe.plan[s]);
+		pipe.free_at[s] = begin;
 	}
 	while (moved) {
 		moved = false;
-		for (int s = 0; s < STAGES; s++) {
-			int what = at[s] < 2 * MICRO ? plan[s][at[s]] : 0, r = s * DP + dp;
-			int micro = what < 0 ? ~what : what, other = what < 0 ? s + 1 : s - 1;
-			int64_t cost = what < 0 ? 14000000 : 7000000, sent = 0, from;
-			bool fed = other >= 0 && other < STAGES;
-
-			if (at[s] == 2 * MICRO)
-				continue;
-			if (fed)
-				sent = what < 0 ? b_end[other][micro] : f_end[other][micro];
-			if ((fed && !sent) || (what < 0 && !f_end[s][micro]))
-				continue;
-			if (fed)
-				transfer(fake, dp, s < other ? s : other, other * DP + dp, r,
-					 free_at[s], sent);
-			cost = noisy(fake, s == STAGES - 1 ? cost * 112 / 100 : cost);
-			cost = r == SLOW ? cost * 13 / 10 : cost;
-			from = fed && sent + XFER_NS > free_at[s] ? sent + XFER_NS : free_at[s];
-			slice(fake, r, free_at[s], from, LAG_TIME_BUBBLE, step);
-			compute(fake, r, step, from, from + cost, micro, what < 0);
-			(what < 0 ? b_end : f_end)[s][micro] = from + cost;
-			free_at[s] = from + cost;
-			at[s]++;
-			moved = true;
-		}
+		for (int s = 0; s < STAGES; s++)
+			moved = advance(fake, &pipe, s) || moved;
 	}
 	for (int s = 0; s < STAGES; s++)
-		done[s] = free_at[s];
+		done[s] = pipe.free_at[s];
 }
 
 /* Gradients of one stage over its replicas, then the optimizer and a copy for the next batch. */
@@ -287,8 +320,8 @@ static int64_t finish_stage(struct fake *fake, int step, int s, const int64_t do
 		int r = s * DP + dp;
 		int64_t adam = noisy(fake, 2400000);
 
-		launch(fake, r, comm, LAG_FUNC_REDUCE_SCATTER, done[dp], end, arrival,
-		       s * DP + last);
+		launch(fake, &(struct part){ r, comm, LAG_FUNC_REDUCE_SCATTER, done[dp], end,
+					     arrival, s * DP + last });
 		slice(fake, r, done[dp], arrival, LAG_TIME_EXPOSED_WAIT, step);
 		slice(fake, r, arrival, end, LAG_TIME_EXPOSED_TRANSFER, step);
 		event(fake, r, 0, NAME_ADAM, end, end + adam);
@@ -433,7 +466,7 @@ static void describe_ranks(struct fake *fake)
 	}
 	for (int s = 0; s < STAGES; s++)
 		fake->hosts[s].name = hosts[s];
-	for (int c = 0; c < DP * (STAGES - 1) + STAGES; c++) {
+	for (int c = 0; c < COMMS; c++) {
 		bool pipe = c < DP * (STAGES - 1);
 
 		fake->comms[c] = (struct lag_comm){ .hash = 0x4be1 + c,
@@ -444,9 +477,10 @@ static void describe_ranks(struct fake *fake)
 						    .description = "" };
 		fake->comm_roles[c] = pipe ? LAG_ROLE_PIPELINE : LAG_ROLE_DATA;
 	}
-	for (int dp = 0; dp < DP; dp++)
+	for (int dp = 0; dp < DP; dp++) {
 		fake->groups[dp] = (struct lag_pipe_group){ fake->rank_of_stage[dp], STAGES, 1,
 							    MICRO, LAG_SCHEDULE_1F1B };
+	}
 }
 
 static enum lag_status table(void *self, const char *name, const struct lag_table **out,
@@ -479,7 +513,7 @@ static void fill_models(struct fake *fake)
 					  .n_instances = fake->instances.n,
 					  .instance_ops = fake->instance_ops.items,
 					  .comms = fake->comms,
-					  .n_comms = DP * (STAGES - 1) + STAGES,
+					  .n_comms = COMMS,
 					  .world_size = RANKS,
 					  .strings = fake->strings,
 					  .n_strings = NAME_LIMIT };
@@ -538,11 +572,12 @@ static void judge(struct fake *fake)
 					(double)row[peer * LAG_TIME_LIMIT]);
 		}
 	}
-	for (int r = 0; r < RANKS; r++)
+	for (int r = 0; r < RANKS; r++) {
 		fake->judged[r] = (struct lag_straggler){ .step_cost_ns = LAG_NONE,
 							  .waiting_caused_ns = 0,
 							  .steps_seen = STEPS,
 							  .ratio = 1 };
+	}
 	fake->judged[SLOW] = (struct lag_straggler){ .verdict = LAG_VERDICT_CHRONIC,
 						     .cause = LAG_CAUSE_GPU,
 						     .step_cost_ns = 26700000,

@@ -60,10 +60,11 @@ static void summary(struct lag_table *table, const struct lag_tui_data *data)
 	summary_row(table, "step", "p95", "95th percentile", all + 2500000, (double)NAN, LAG_NONE);
 	summary_row(table, "step", "without_stragglers", "without stragglers", all - 26700000,
 		    (double)NAN, LAG_NONE);
-	for (int c = 0; c < LAG_TIME_LIMIT; c++)
+	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
 		summary_row(table, "time", items[c],
 			    c == LAG_TIME_BUBBLE ? "bubble (ideal 22.9 %, excess 3.3 %)" : items[c],
 			    of[c], (double)of[c] / (double)all, LAG_NONE);
+	}
 	summary_row(table, "finding", "straggler",
 		    "rank 5 (node2, stage 2, dp 1): slow GPU, 1.31x its peers, chronic, slow in 12 "
 		    "of 12 steps",

@@ -24,7 +24,8 @@ int main(int argc, char **argv)
 		opts.no_color = no_color && no_color[0];
 		status = lag_tui_run(fake_data(fake), &opts, &err);
 	} else if (argc >= 5) {
-		int width = atoi(argv[2]), height = atoi(argv[3]);
+		int width = (int)strtol(argv[2], NULL, 10);
+		int height = (int)strtol(argv[3], NULL, 10);
 
 		opts.view = argv[1];
 		opts.ascii = strcmp(argv[4], "1") == 0;

@@ -196,9 +196,10 @@ static void columns_of_a_row_add_up_to_the_window(void **state)
 	int64_t sum = 0;
 
 	(void)state;
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 300; i++) {
 		slices[i] = (struct lag_time_slice){ i * 10, i * 10 + 10,
 						     (uint8_t)(i % LAG_TIME_LIMIT), -1 };
+	}
 	assert_int_equal(lag_lod_init(&lod, slices, 300, &err), LAG_OK);
 	lag_lod_columns(&lod, &axis, 77, columns);
 	for (int i = 0; i < 77 * LAG_TIME_LIMIT; i++)
@@ -263,9 +264,10 @@ static void each_class_and_heat_has_a_glyph_of_its_own(void **state)
 	for (int i = 0; i < 4; i++) {
 		static const float heat[] = { 1.0F, 1.1F, 1.2F, 1.3F };
 
-		for (int k = 0; k < i; k++)
+		for (int k = 0; k < i; k++) {
 			assert_int_not_equal(lag_text_ascii(lag_glyph_of_heat(heat[i]).code),
 					     lag_text_ascii(lag_glyph_of_heat(heat[k]).code));
+		}
 	}
 }
 
@@ -344,9 +346,10 @@ static void every_key_of_the_table_means_something(void **state)
 			bool found = false;
 
 			assert_true(key != 0);
-			for (int view = 0; view < LAG_VIEW_LIMIT; view++)
+			for (int view = 0; view < LAG_VIEW_LIMIT; view++) {
 				found = found || lag_keymap_find(key, (enum lag_view_id)view) ==
 							 line->intent;
+			}
 			assert_true(found);
 			keys += n + strspn(keys + n, " ");
 		}

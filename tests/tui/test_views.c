@@ -105,13 +105,15 @@ static void any_keys_at_any_size_do_no_harm(void **state)
 	for (int round = 0; round < 6000; round++) {
 		seed = seed * 1664525u + 1013904223u;
 		lag_script_press(app, keys[(seed >> 8) % (sizeof(keys) / sizeof(keys[0]))]);
-		if (round % 10 == 0)
+		if (round % 10 == 0) {
 			assert_int_equal(lag_app_resize(app, 1 + (int)(seed >> 8) % 140,
 							1 + (int)(seed >> 16) % 50, &err),
 					 LAG_OK);
-		if (seed >> 28 == 0)
+		}
+		if (seed >> 28 == 0) {
 			lag_app_click(app, (int)(seed >> 9) % 140, (int)(seed >> 17) % 50,
 				      (int)(seed >> 24) % 3 - 1);
+		}
 		check_cells(lag_app_draw(app));
 		if (lag_app_done(app)) {
 			lag_app_free(app);

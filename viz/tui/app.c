@@ -151,10 +151,11 @@ static void follow(struct lag_app *app)
 
 static void go_back(struct lag_app *app)
 {
-	if (app->n_back == 0)
+	if (app->n_back == 0) {
 		app->done = true;
-	else
+	} else {
 		bring(app, app->back[--app->n_back]);
+	}
 }
 
 enum lag_status lag_app_resize(struct lag_app *app, int width, int height, struct lag_err *err)
@@ -166,12 +167,13 @@ static void find(struct lag_app *app)
 {
 	const struct lag_view *view = views[app->view];
 
-	if (!app->scene.find[0])
+	if (!app->scene.find[0]) {
 		lag_scene_say(&app->scene, "nothing to find: type a name after /");
-	else if (!view->find)
+	} else if (!view->find) {
 		lag_scene_say(&app->scene, "nothing can be searched in this view");
-	else if (!view->find(&app->scene, app->states[app->view]) && !app->scene.message[0])
+	} else if (!view->find(&app->scene, app->states[app->view]) && !app->scene.message[0]) {
 		lag_scene_say(&app->scene, "not found: %s", app->scene.find);
+	}
 }
 
 static void finish_prompt(struct lag_app *app)
@@ -327,12 +329,13 @@ void lag_app_click(struct lag_app *app, int x, int y, int wheel)
 		view->click(&app->scene, app->states[app->view], x - app->body.x, y - app->body.y);
 	if (!wheel)
 		return;
-	if (app->view == LAG_VIEW_TIMELINE)
+	if (app->view == LAG_VIEW_TIMELINE) {
 		view->act(&app->scene, app->states[app->view],
 			  wheel < 0 ? LAG_INTENT_ZOOM_IN : LAG_INTENT_ZOOM_OUT);
-	else
+	} else {
 		view->act(&app->scene, app->states[app->view],
 			  wheel < 0 ? LAG_INTENT_UP : LAG_INTENT_DOWN);
+	}
 }
 
 bool lag_app_done(const struct lag_app *app)
@@ -345,10 +348,11 @@ static void draw_prompt(struct lag_app *app, struct lag_canvas *bottom)
 	int need = lag_canvas_text_width(bottom, app->typed), room = bottom->width - 3, x;
 
 	x = lag_draw_text(bottom, 0, 0, LAG_STYLE_KEY, app->prompt == PROMPT_FIND ? "/" : ":");
-	if (need > room)
+	if (need > room) {
 		lag_draw_right(bottom, x, 0, room, LAG_STYLE_TITLE, app->typed);
-	else
+	} else {
 		lag_draw_text(bottom, x, 0, LAG_STYLE_TITLE, app->typed);
+	}
 	lag_draw_glyph(bottom, x + (need < room ? need : room), 0, ' ', LAG_STYLE_SELECTED);
 }
 
@@ -378,18 +382,21 @@ static const struct lag_screen *draw(struct lag_app *app, bool keys)
 	lag_status_top(&app->scene, &top);
 	if (layout.rules) {
 		lag_draw_run(&whole, 0, 1, screen->width, 0x2500, LAG_STYLE_DIM);
-		if (keys)
+		if (keys) {
 			lag_draw_run(&whole, 0, screen->height - 2, screen->width, 0x2500,
 				     LAG_STYLE_DIM);
+		}
 	}
-	if (app->help)
+	if (app->help) {
 		lag_status_help(app->view, &app->help_top, &body);
-	else
+	} else {
 		views[app->view]->draw(&app->scene, app->states[app->view], &body);
-	if (app->prompt)
+	}
+	if (app->prompt) {
 		draw_prompt(app, &bottom);
-	else
+	} else {
 		lag_status_bottom(&app->scene, app->view, &bottom);
+	}
 	return screen;
 }
 

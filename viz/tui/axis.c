@@ -21,10 +21,11 @@ int lag_axis_column(const struct lag_axis *axis, int width, int64_t t)
 		return width;
 	column = (int)at;
 	/* Rounding must agree with lag_axis_time: the start of a column lies in it. */
-	if (column + 1 < width && lag_axis_time(axis, width, column + 1) <= t)
+	if (column + 1 < width && lag_axis_time(axis, width, column + 1) <= t) {
 		column++;
-	else if (column > 0 && lag_axis_time(axis, width, column) > t)
+	} else if (column > 0 && lag_axis_time(axis, width, column) > t) {
 		column--;
+	}
 	return column;
 }
 
@@ -78,10 +79,11 @@ void lag_axis_reveal(struct lag_axis *axis, int64_t t, const struct lag_axis *li
 {
 	int64_t span = axis->t1 - axis->t0, margin = span / 8, by = 0;
 
-	if (t < axis->t0)
+	if (t < axis->t0) {
 		by = t - margin - axis->t0;
-	else if (t >= axis->t1)
+	} else if (t >= axis->t1) {
 		by = t + margin + 1 - axis->t1;
+	}
 	axis->t0 += by;
 	axis->t1 += by;
 	keep_inside(axis, limits);

@@ -7,18 +7,18 @@
 #include "viz/tui/glyphs.h"
 #include "viz/tui/text.h"
 
-void lag_chart_row(struct lag_canvas *canvas, int x, int y, int width, const struct lag_axis *axis,
-		   const int64_t *ns, int n)
+void lag_chart_row(struct lag_canvas *canvas, const struct lag_axis *axis, const int64_t *ns, int n)
 {
 	int64_t owed[LAG_TIME_LIMIT] = { 0 };
+	int width = canvas->width;
 
 	for (int column = 0; column < width; column++) {
 		int64_t span =
 			lag_axis_time(axis, width, column + 1) - lag_axis_time(axis, width, column);
-		struct lag_look_of look = lag_glyph_of_column(
-			ns + (ptrdiff_t)column * LAG_TIME_LIMIT, span * n, owed);
+		struct lag_ink look = lag_glyph_of_column(ns + (ptrdiff_t)column * LAG_TIME_LIMIT,
+							  span * n, owed);
 
-		lag_draw_glyph(canvas, x + column, y, look.code, look.style);
+		lag_draw_glyph(canvas, column, 0, look.code, look.style);
 	}
 }
 
@@ -64,9 +64,10 @@ static int steps_inside(const struct lag_scene *scene)
 	const struct lag_steps *steps = scene->data->steps;
 	int n = 0;
 
-	for (size_t i = 0; i < steps->n_steps; i++)
+	for (size_t i = 0; i < steps->n_steps; i++) {
 		n += steps->steps[i].start_ns >= scene->axis.t0 &&
 		     steps->steps[i].start_ns < scene->axis.t1;
+	}
 	return n;
 }
 
@@ -92,21 +93,21 @@ static void draw_steps(const struct lag_scene *scene, struct lag_canvas *line)
 	}
 }
 
-void lag_chart_axis(const struct lag_scene *scene, struct lag_canvas *canvas, int x, int y,
-		    int width, int64_t origin)
+void lag_chart_axis(const struct lag_scene *scene, struct lag_canvas *line, int64_t origin)
 {
-	struct lag_canvas line = lag_canvas_part(canvas, x, y, width, 1);
+	int width = line->width;
 	int cursor = lag_axis_column(&scene->axis, width, scene->time_ns);
 	int mark = scene->mark_ns == LAG_NONE
 			   ? -1
 			   : lag_axis_column(&scene->axis, width, scene->mark_ns);
 
-	if (steps_inside(scene) > 2)
-		draw_steps(scene, &line);
-	else
-		draw_ticks(&line, &scene->axis, origin);
+	if (steps_inside(scene) > 2) {
+		draw_steps(scene, line);
+	} else {
+		draw_ticks(line, &scene->axis, origin);
+	}
 	if (mark >= 0 && mark < width)
-		lag_draw_glyph(&line, mark, 0, 0x25b4, LAG_STYLE_WAIT | LAG_STYLE_BOLD);
+		lag_draw_glyph(line, mark, 0, 0x25b4, LAG_STYLE_WAIT | LAG_STYLE_BOLD);
 	if (!scene->printing && cursor >= 0 && cursor < width)
-		lag_draw_glyph(&line, cursor, 0, 0x25bc, LAG_STYLE_KEY);
+		lag_draw_glyph(line, cursor, 0, 0x25bc, LAG_STYLE_KEY);
 }

@@ -6,13 +6,12 @@
 #include "viz/tui/scene.h"
 #include "viz/tui/screen.h"
 
-/* One row of a chart: sums ns[width][LAG_TIME_LIMIT] of `n` rows to one line of cells. */
-void lag_chart_row(struct lag_canvas *canvas, int x, int y, int width, const struct lag_axis *axis,
-		   const int64_t *ns, int n);
+/* One row of a chart on the first line of a canvas, from the sums ns[width][LAG_TIME_LIMIT] of n rows. */
+void lag_chart_row(struct lag_canvas *canvas, const struct lag_axis *axis, const int64_t *ns,
+		   int n);
 
-/* Ticks with times counted from `origin`; with several steps in the window their numbers instead.
+/* On one line: ticks with times counted from `origin`; with several steps in the window their numbers instead.
  * The cursor's column is marked unless its time lies outside. */
-void lag_chart_axis(const struct lag_scene *scene, struct lag_canvas *canvas, int x, int y,
-		    int width, int64_t origin);
+void lag_chart_axis(const struct lag_scene *scene, struct lag_canvas *line, int64_t origin);
 
 #endif

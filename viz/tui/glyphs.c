@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-struct lag_look_of lag_glyph_of_class(enum lag_time_class class)
+struct lag_ink lag_glyph_of_class(enum lag_time_class class)
 {
-	static const struct lag_look_of looks[LAG_TIME_LIMIT] = {
+	static const struct lag_ink looks[LAG_TIME_LIMIT] = {
 		[LAG_TIME_COMPUTE] = { 0x2588, LAG_STYLE_COMPUTE },
 		[LAG_TIME_COPY] = { 0x259a, LAG_STYLE_COPY },
 		[LAG_TIME_BUBBLE] = { 0x00b7, LAG_STYLE_BUBBLE },
@@ -30,14 +30,15 @@ static int settle(const int64_t ns[LAG_TIME_LIMIT], int64_t span, int64_t owed[L
 		if (ns[c] > 0 && (ns[most] == 0 || ns[c] + owed[c] >= ns[most] + owed[most]))
 			most = c;
 	}
-	for (int c = 0; c < LAG_TIME_LIMIT; c++)
+	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
 		owed[c] =
 			ns[most] * 100 >= span * 99 ? 0 : owed[c] + ns[c] - (c == most ? span : 0);
+	}
 	return most;
 }
 
-struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span,
-				       int64_t owed[LAG_TIME_LIMIT])
+struct lag_ink lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t span,
+				   int64_t owed[LAG_TIME_LIMIT])
 {
 	int64_t recorded = 0, other;
 	int most;
@@ -49,9 +50,10 @@ struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t
 		int eighths = (int)(ns[LAG_TIME_COMPUTE] * 8 / span);
 
 		/* A sliver of a gap is noise: the row would look frayed. */
-		if (eighths < 6)
-			return (struct lag_look_of){ 0x2590U - (unsigned)(eighths ? eighths : 1),
-						     LAG_STYLE_COMPUTE };
+		if (eighths < 6) {
+			return (struct lag_ink){ 0x2590U - (unsigned)(eighths ? eighths : 1),
+						 LAG_STYLE_COMPUTE };
+		}
 	}
 	most = settle(ns, span, owed);
 	if (span - recorded > ns[most] && most != LAG_TIME_COMPUTE)
@@ -59,17 +61,17 @@ struct lag_look_of lag_glyph_of_column(const int64_t ns[LAG_TIME_LIMIT], int64_t
 	return lag_glyph_of_class((enum lag_time_class)most);
 }
 
-struct lag_look_of lag_glyph_of_heat(float ratio)
+struct lag_ink lag_glyph_of_heat(float ratio)
 {
 	if (isnan(ratio))
-		return (struct lag_look_of){ ' ', LAG_STYLE_TEXT };
+		return (struct lag_ink){ ' ', LAG_STYLE_TEXT };
 	if (ratio < 1.05F)
-		return (struct lag_look_of){ 0x2591, LAG_STYLE_HEAT0 };
+		return (struct lag_ink){ 0x2591, LAG_STYLE_HEAT0 };
 	if (ratio < 1.15F)
-		return (struct lag_look_of){ 0x2592, LAG_STYLE_HEAT1 };
+		return (struct lag_ink){ 0x2592, LAG_STYLE_HEAT1 };
 	if (ratio < 1.25F)
-		return (struct lag_look_of){ 0x2593, LAG_STYLE_HEAT2 };
-	return (struct lag_look_of){ 0x2588, LAG_STYLE_HEAT3 };
+		return (struct lag_ink){ 0x2593, LAG_STYLE_HEAT2 };
+	return (struct lag_ink){ 0x2588, LAG_STYLE_HEAT3 };
 }
 
 uint32_t lag_glyph_of_spark(int64_t value, int64_t low, int64_t high)

@@ -83,9 +83,10 @@ static int put_func(const struct lag_trace *trace, const struct lag_op *op, char
 		op->instance >= 0 ? &trace->instances[op->instance] : NULL;
 	int64_t peer = member_rank(trace, op->comm, op->peer);
 
-	if (peer == LAG_NONE && instance && instance->src >= 0 && instance->dst >= 0)
+	if (peer == LAG_NONE && instance && instance->src >= 0 && instance->dst >= 0) {
 		peer = trace->ranks[instance->src == (int32_t)op->r ? instance->dst : instance->src]
 			       .rank;
+	}
 	if (peer == LAG_NONE || (op->func != LAG_FUNC_SEND && op->func != LAG_FUNC_RECV))
 		return snprintf(out, size, "%s", lag_func_name(op->func));
 	return snprintf(out, size, "%s %s rank %lld", lag_func_name(op->func),
@@ -110,10 +111,11 @@ void lag_inspect_brief(const struct lag_trace *trace, size_t gpu, char out[LAG_I
 	const struct lag_launch *launch =
 		event->launch >= 0 ? &trace->launches[event->launch] : NULL;
 
-	if (launch && launch->n_ops > 0)
+	if (launch && launch->n_ops > 0) {
 		put_func(trace, &trace->ops[launch->first_op], out, LAG_INSPECT_MAX);
-	else
+	} else {
 		snprintf(out, LAG_INSPECT_MAX, "%s", last_name(lag_trace_text(trace, event->name)));
+	}
 }
 
 static int put_op(const struct lag_scene *scene, int32_t launch, char *out, size_t size)
@@ -160,10 +162,11 @@ void lag_inspect_what(const struct lag_scene *scene, int32_t r, const struct lag
 	}
 	if (n < 0 || n >= LAG_INSPECT_MAX - 1)
 		return;
-	if (event && event->lane < trace->n_lanes)
+	if (event && event->lane < trace->n_lanes) {
 		snprintf(out + n, LAG_INSPECT_MAX - (size_t)n, " · rank %lld stream %lld",
 			 (long long)trace->ranks[r].rank,
 			 (long long)trace->lanes[event->lane].stream);
+	}
 }
 
 int64_t lag_inspect_longest_wait(const struct lag_scene *scene, const struct lag_instance *instance,
@@ -210,18 +213,21 @@ static int put_waited(const struct lag_scene *scene, const struct lag_wait *wait
 	const struct lag_trace *trace = scene->data->trace;
 	char number[LAG_NUM_MAX];
 
-	if (wait->wait_ns == LAG_NONE && wait->lower_bound)
+	if (wait->wait_ns == LAG_NONE && wait->lower_bound) {
 		return snprintf(out, LAG_INSPECT_MAX,
 				"not all members are on record: who was last is not known");
-	if (wait->wait_ns == LAG_NONE)
+	}
+	if (wait->wait_ns == LAG_NONE) {
 		return snprintf(out, LAG_INSPECT_MAX,
 				"arrivals differ by less than the clock error (±%s)",
 				lag_num_error(number, wait->uncertainty_ns));
+	}
 	if (wait->wait_ns == 0)
 		return put_last(scene, op, out);
-	if (wait->last < 0)
+	if (wait->last < 0) {
 		return snprintf(out, LAG_INSPECT_MAX, "waited %s%s", wait->lower_bound ? "≥ " : "",
 				lag_num_ns(number, wait->wait_ns));
+	}
 	return snprintf(out, LAG_INSPECT_MAX, "waited %s%s for rank %lld",
 			wait->lower_bound ? "≥ " : "", lag_num_ns(number, wait->wait_ns),
 			(long long)trace->ranks[wait->last].rank);
@@ -247,17 +253,19 @@ void lag_inspect_why(const struct lag_scene *scene, const struct lag_spot *spot,
 			      lag_num_ns(number, wait->transfer_ns));
 		/* What a rate means for a collective depends on its algorithm. */
 		if (wait->transfer_ns > 0 && op->bytes > 0 && n < LAG_INSPECT_MAX &&
-		    (op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV))
+		    (op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV)) {
 			snprintf(out + n, LAG_INSPECT_MAX - (size_t)n, " (%.1f GB/s)",
 				 (double)op->bytes / (double)wait->transfer_ns);
+		}
 		return;
 	}
-	if (event && event->kind != LAG_GPU_KERNEL && event->bytes > 0)
+	if (event && event->kind != LAG_GPU_KERNEL && event->bytes > 0) {
 		snprintf(out, LAG_INSPECT_MAX, "%s", lag_num_bytes(number, event->bytes));
-	else if (event && event->launch_end_ns != LAG_NONE &&
-		 event->start_ns >= event->launch_end_ns)
+	} else if (event && event->launch_end_ns != LAG_NONE &&
+		   event->start_ns >= event->launch_end_ns) {
 		snprintf(out, LAG_INSPECT_MAX, "launched %s before it began",
 			 lag_num_ns(number, event->start_ns - event->launch_end_ns));
+	}
 }
 
 int64_t lag_inspect_origin(const struct lag_scene *scene, int64_t t)

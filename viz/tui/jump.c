@@ -56,10 +56,11 @@ bool lag_jump_late(struct lag_scene *scene, bool forward)
 		size_t mid = low + (high - low) / 2;
 		int64_t at = trace->instances[mid].last_start_ns;
 
-		if (forward ? at <= scene->time_ns : at < scene->time_ns)
+		if (forward ? at <= scene->time_ns : at < scene->time_ns) {
 			low = mid + 1;
-		else
+		} else {
 			high = mid;
+		}
 	}
 	while (forward ? low < trace->n_instances : low > 0) {
 		const struct lag_instance *instance = &trace->instances[forward ? low : low - 1];

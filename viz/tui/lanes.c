@@ -55,12 +55,14 @@ static size_t slices_of(const struct lag_scene *scene, const struct lag_gpu_even
 	if (wait && wait->wait_ns != LAG_NONE && wait->wait_ns > 0)
 		split = event->start_ns + wait->wait_ns;
 	split = split > end ? end : split;
-	if (split > from)
+	if (split > from) {
 		out[n++] = (struct lag_time_slice){ from, split, LAG_TIME_EXPOSED_WAIT,
 						    event->launch };
-	if (end > split)
+	}
+	if (end > split) {
 		out[n++] = (struct lag_time_slice){ split > from ? split : from, end,
 						    LAG_TIME_EXPOSED_TRANSFER, event->launch };
+	}
 	return n;
 }
 

@@ -116,10 +116,11 @@ struct lag_timeline_layout lag_layout_timeline(int width, int height, int n_rows
 		out.rows = n_rows;
 	/* Names first give way to the chart, never below what tells ranks apart. */
 	out.label = least_of(want_label, width >= 60 ? width * 2 / 5 : width / 3);
-	if (want_remark > 0 && width - out.label - want_remark - 2 >= 50)
+	if (want_remark > 0 && width - out.label - want_remark - 2 >= 50) {
 		out.remark = want_remark;
-	else if (want_remark > 0 && width >= 40)
+	} else if (want_remark > 0 && width >= 40) {
 		out.remark = 1; /* the mark without its words */
+	}
 	out.chart = width - out.label - 1 - (out.remark ? out.remark + 1 : 0);
 	if (out.chart < 1)
 		out.chart = 1;

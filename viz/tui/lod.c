@@ -41,10 +41,11 @@ size_t lag_lod_find(const struct lag_lod *lod, int64_t t)
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (lod->slices[mid].end_ns <= t)
+		if (lod->slices[mid].end_ns <= t) {
 			low = mid + 1;
-		else
+		} else {
 			high = mid;
+		}
 	}
 	return low;
 }

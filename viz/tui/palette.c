@@ -47,35 +47,42 @@ enum lag_colours lag_palette_step(int n_colours, bool no_color)
 	return n_colours < 1 << 24 ? LAG_COLOURS_256 : LAG_COLOURS_TRUE;
 }
 
-static bool style_is_light(unsigned style)
+static int colour_of(const struct palette_row *row, enum lag_colours colours)
 {
-	unsigned kind = style & LAG_STYLE_MASK;
+	switch (colours) {
+	case LAG_COLOURS_TRUE:
+		return row->rgb;
+	case LAG_COLOURS_256:
+		return row->c256;
+	case LAG_COLOURS_16:
+		return row->c16;
+	case LAG_COLOURS_8:
+		return row->c8;
+	default:
+		return -1;
+	}
+}
 
-	return kind >= LAG_STYLE_ON_TRANSFER && kind <= LAG_STYLE_ON_COPY;
+/* Of a label inside a block: black on the light colours, white on the blues. */
+static int label_colour(enum lag_colours colours, unsigned kind)
+{
+	if (colours == LAG_COLOURS_MONO)
+		return -1;
+	if (kind >= LAG_STYLE_ON_TRANSFER && kind <= LAG_STYLE_ON_COPY)
+		return 0;
+	return colours == LAG_COLOURS_TRUE ? 0xffffff : colours == LAG_COLOURS_8 ? 7 : 15;
 }
 
 struct lag_look lag_palette_look(enum lag_colours colours, unsigned style)
 {
-	const struct palette_row *row = &rows[(style & LAG_STYLE_MASK) % LAG_STYLE_LIMIT];
-	int colour = colours == LAG_COLOURS_TRUE  ? row->rgb
-		     : colours == LAG_COLOURS_256 ? row->c256
-		     : colours == LAG_COLOURS_16  ? row->c16
-		     : colours == LAG_COLOURS_8   ? row->c8
-						  : -1;
-	struct lag_look look = { colour, -1, row->bold, false, false };
+	unsigned kind = (style & LAG_STYLE_MASK) % LAG_STYLE_LIMIT;
+	const struct palette_row *row = &rows[kind];
+	struct lag_look look = { colour_of(row, colours), -1, row->bold, false, false };
 
-	look.dim = row->dim && colour < 0;
+	look.dim = row->dim && look.fg < 0;
 	if (row->on) {
-		/* Black on the light ones, white on the blues. */
-		bool light = style_is_light(style);
-
-		look.fg = light && colours != LAG_COLOURS_MONO ? 0
-			  : colours == LAG_COLOURS_TRUE        ? 0xffffff
-			  : colours == LAG_COLOURS_MONO        ? -1
-							       : 15;
-		if (colours == LAG_COLOURS_8 && !light)
-			look.fg = 7;
-		look.bg = colour;
+		look.bg = look.fg;
+		look.fg = label_colour(colours, kind);
 		look.reverse = colours == LAG_COLOURS_MONO;
 	}
 	if (style & LAG_STYLE_BOLD)

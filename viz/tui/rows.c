@@ -129,10 +129,11 @@ enum lag_status lag_rows_build(struct lag_rows *rows, const struct lag_scene *sc
 							  last - first, true });
 			continue;
 		}
-		for (int32_t i = first; i < last && ok; i++)
+		for (int32_t i = first; i < last && ok; i++) {
 			ok = push_rank(rows, scene,
 				       (struct lag_row){ group, rows->order[i], -1, 0,
 							 group >= 0 && i == first });
+		}
 	}
 	return ok ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory for rows");
 }
@@ -161,12 +162,13 @@ void lag_rows_group_name(const struct lag_rows *rows, const struct lag_scene *sc
 	if (group < 0)
 		return;
 	key = key_of(scene, rows->fold, rows->order[rows->group_first[group]]);
-	if (key < 0)
+	if (key < 0) {
 		snprintf(out, 64, "unknown");
-	else if (rows->fold == LAG_FOLD_HOST)
+	} else if (rows->fold == LAG_FOLD_HOST) {
 		snprintf(out, 64, "%s", scene->data->trace->hosts[key].name);
-	else
+	} else {
 		snprintf(out, 64, "%s %d", rows->fold == LAG_FOLD_STAGE ? "stage" : "dp", key);
+	}
 }
 
 void lag_rows_lanes(const struct lag_trace *trace, int32_t r, size_t *first, size_t *last)
@@ -176,10 +178,11 @@ void lag_rows_lanes(const struct lag_trace *trace, int32_t r, size_t *first, siz
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (trace->lanes[mid].r < (uint32_t)r)
+		if (trace->lanes[mid].r < (uint32_t)r) {
 			low = mid + 1;
-		else
+		} else {
 			high = mid;
+		}
 	}
 	*first = *last = low;
 	while (*last < trace->n_lanes && trace->lanes[*last].r == (uint32_t)r)

@@ -24,9 +24,10 @@ enum lag_status lag_screen_resize(struct lag_screen *screen, int width, int heig
 	width = clamp(width, 1, LAG_SCREEN_MAX);
 	height = clamp(height, 1, LAG_SCREEN_MAX);
 	cells = lag_calloc((size_t)width * (size_t)height, sizeof(*cells));
-	if (!cells)
+	if (!cells) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for a screen of %d x %d", width,
 				   height);
+	}
 	free(screen->cells);
 	screen->cells = cells;
 	screen->width = width;
@@ -88,8 +89,8 @@ static struct lag_screen_cell *cell_at(struct lag_canvas *canvas, int x, int y)
 
 	if (x < 0 || y < 0 || x >= canvas->width || y >= canvas->height)
 		return NULL;
-	row = (size_t)(canvas->y + y);
-	column = (size_t)(canvas->x + x);
+	row = (size_t)canvas->y + (size_t)y;
+	column = (size_t)canvas->x + (size_t)x;
 	return &canvas->screen->cells[row * (size_t)canvas->screen->width + column];
 }
 
@@ -170,9 +171,9 @@ int lag_canvas_text_width(const struct lag_canvas *canvas, const char *text)
 	return lag_text_width(text, canvas->screen->ascii);
 }
 
-/* Draws the cells [skip, skip + n) of a text at x. */
-static void draw_slice(struct lag_canvas *canvas, int x, int y, unsigned style, const char *text,
-		       int skip, int n)
+/* Draws the cells [skip, skip + n) of a text at x of a canvas of one line. */
+static void draw_slice(struct lag_canvas *canvas, int x, unsigned style, const char *text, int skip,
+		       int n)
 {
 	uint32_t unit[LAG_TEXT_UNIT_MAX];
 	int at = 0, count;
@@ -182,7 +183,7 @@ static void draw_slice(struct lag_canvas *canvas, int x, int y, unsigned style, 
 			int cells = lag_text_cells(unit[i]);
 
 			if (at >= skip && at + cells <= skip + n)
-				draw_code(canvas, x + at - skip, y, unit[i], style);
+				draw_code(canvas, x + at - skip, 0, unit[i], style);
 			at += cells;
 		}
 	}
@@ -202,9 +203,9 @@ void lag_draw_field(struct lag_canvas *canvas, int x, int y, int width, unsigned
 	}
 	/* Long kernel names differ at both ends. */
 	head = field.width < 8 ? field.width - 1 : (field.width - 1) * 2 / 3;
-	draw_slice(&field, 0, 0, style, text, 0, head);
+	draw_slice(&field, 0, style, text, 0, head);
 	lag_draw_glyph(&field, head, 0, 0x2026, style);
-	draw_slice(&field, head + 1, 0, style, text, need - (field.width - head - 1),
+	draw_slice(&field, head + 1, style, text, need - (field.width - head - 1),
 		   field.width - head - 1);
 }
 
@@ -219,7 +220,7 @@ void lag_draw_sentence(struct lag_canvas *canvas, int x, int y, int width, unsig
 		lag_draw_text(&field, 0, 0, style, text);
 		return;
 	}
-	draw_slice(&field, 0, 0, style, text, 0, field.width - 1);
+	draw_slice(&field, 0, style, text, 0, field.width - 1);
 	lag_draw_glyph(&field, field.width - 1, 0, 0x2026, style);
 }
 
@@ -231,14 +232,15 @@ void lag_draw_right(struct lag_canvas *canvas, int x, int y, int width, unsigned
 
 	if (x < 0 || field.width < 1)
 		return;
-	if (need <= field.width)
+	if (need <= field.width) {
 		lag_draw_text(&field, field.width - need, 0, style, text);
-	else
-		draw_slice(&field, 0, 0, style, text, need - field.width, field.width);
+	} else {
+		draw_slice(&field, 0, style, text, need - field.width, field.width);
+	}
 }
 
-void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double share, uint32_t code,
-		  unsigned style)
+void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double share,
+		  const struct lag_ink *ink)
 {
 	double cells = share * width;
 	int whole, eighths;
@@ -249,18 +251,19 @@ void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double sha
 		cells = width;
 	whole = (int)cells;
 	eighths = (int)lround((cells - whole) * 8);
-	if (code != 0x2588 || canvas->screen->ascii) {
+	if (ink->code != 0x2588 || canvas->screen->ascii) {
 		/* A glyph cannot be cut: round, but something that exists is never invisible. */
 		whole = (int)lround(cells);
-		lag_draw_run(canvas, x, y, whole > 0 ? whole : 1, code, style);
+		lag_draw_run(canvas, x, y, whole > 0 ? whole : 1, ink->code, ink->style);
 		return;
 	}
 	if (eighths == 8) {
 		whole++;
 		eighths = 0;
 	}
-	lag_draw_run(canvas, x, y, whole, code, style);
-	if (eighths > 0 || whole == 0)
+	lag_draw_run(canvas, x, y, whole, ink->code, ink->style);
+	if (eighths > 0 || whole == 0) {
 		lag_draw_glyph(canvas, x + whole, y, 0x2590U - (unsigned)(eighths ? eighths : 1),
-			       style);
+			       ink->style);
+	}
 }

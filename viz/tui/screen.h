@@ -40,6 +40,12 @@ enum lag_style {
 	LAG_STYLE_LIMIT,
 };
 
+/* A glyph and its style. */
+struct lag_ink {
+	uint32_t code;
+	unsigned style;
+};
+
 #define LAG_STYLE_BOLD     0x100U
 #define LAG_STYLE_SELECTED 0x200U /* reverse video */
 #define LAG_STYLE_MASK     0xffU
@@ -102,8 +108,8 @@ void lag_draw_sentence(struct lag_canvas *canvas, int x, int y, int width, unsig
 void lag_draw_right(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
 		    const char *text);
 /* A bar of `share` (0..1) of `width` cells, in eighths where the glyph is the full block. */
-void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double share, uint32_t code,
-		  unsigned style);
+void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double share,
+		  const struct lag_ink *ink);
 
 /* Cells that a text takes on this canvas. */
 int lag_canvas_text_width(const struct lag_canvas *canvas, const char *text);

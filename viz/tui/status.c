@@ -29,12 +29,13 @@ static int shape_pieces(const struct lag_scene *scene, struct piece *pieces)
 	const struct lag_pipeline *pipeline = scene->data->pipeline;
 	int n = 0;
 
-	if (facts->n_recorded < facts->n_ranks)
+	if (facts->n_recorded < facts->n_ranks) {
 		snprintf(pieces[n].text, sizeof(pieces[n].text), "%d of %d ranks",
 			 facts->n_recorded, facts->n_ranks);
-	else
+	} else {
 		snprintf(pieces[n].text, sizeof(pieces[n].text), "%d rank%s", facts->n_ranks,
 			 facts->n_ranks == 1 ? "" : "s");
+	}
 	pieces[n++].drop = 5;
 	snprintf(pieces[n].text, sizeof(pieces[n].text), "%d host%s", facts->n_hosts,
 		 facts->n_hosts == 1 ? "" : "s");
@@ -85,14 +86,15 @@ static int fit_pieces(const struct lag_canvas *canvas, struct piece *pieces, int
 
 static unsigned trust_text(const struct lag_facts *facts, char out[64])
 {
-	if (facts->n_errors)
+	if (facts->n_errors) {
 		snprintf(out, 64, "trust: %d error%s", facts->n_errors,
 			 facts->n_errors == 1 ? "" : "s");
-	else if (facts->n_warnings)
+	} else if (facts->n_warnings) {
 		snprintf(out, 64, "trust: %d warning%s", facts->n_warnings,
 			 facts->n_warnings == 1 ? "" : "s");
-	else
+	} else {
 		snprintf(out, 64, "trust ok");
+	}
 	return facts->n_errors     ? LAG_STYLE_ERROR
 	       : facts->n_warnings ? LAG_STYLE_WARN
 				   : LAG_STYLE_GOOD;
@@ -118,11 +120,12 @@ void lag_status_top(const struct lag_scene *scene, struct lag_canvas *canvas)
 	int right = canvas->width, left = 0, need, title, n;
 	struct piece pieces[8];
 
-	if (scene->facts.clock_ns != LAG_NONE)
+	if (scene->facts.clock_ns != LAG_NONE) {
 		snprintf(clock, sizeof(clock), "clock ±%s",
 			 lag_num_error(number, scene->facts.clock_ns));
-	else if (scene->facts.n_recorded > 1)
+	} else if (scene->facts.n_recorded > 1) {
 		snprintf(clock, sizeof(clock), "clock error unknown");
+	}
 	right -= lag_canvas_text_width(canvas, trust);
 	lag_draw_text(canvas, right, 0, trust_style, trust);
 	need = lag_canvas_text_width(canvas, clock);
@@ -157,10 +160,11 @@ static void key_name(const char *keys, char out[16])
 {
 	size_t n = strcspn(keys, " ");
 
-	if (n == 5 && memcmp(keys, "Enter", 5) == 0)
+	if (n == 5 && memcmp(keys, "Enter", 5) == 0) {
 		snprintf(out, 16, "⏎");
-	else
+	} else {
 		snprintf(out, 16, "%.*s", (int)n, keys);
+	}
 }
 
 struct hint {

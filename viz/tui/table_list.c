@@ -25,12 +25,13 @@ static void cell_text(const struct lag_table *table, size_t row, size_t column, 
 
 	lag_buf_clear(buf);
 	/* The screen takes hostile names apart itself. */
-	if (table->columns[column].unit == LAG_UNIT_TEXT && !cell->null)
+	if (table->columns[column].unit == LAG_UNIT_TEXT && !cell->null) {
 		lag_buf_puts(buf, cell->text);
-	else if (table->columns[column].unit == LAG_UNIT_NS && !cell->null)
+	} else if (table->columns[column].unit == LAG_UNIT_NS && !cell->null) {
 		lag_buf_puts(buf, lag_num_ns(number, cell->i));
-	else
+	} else {
 		lag_table_format(table, row, column, buf);
+	}
 }
 
 /* "share of the step" where that fits, else "share". */
@@ -120,12 +121,12 @@ static void draw_headings(const struct lag_table *table, const struct lag_fit *f
 		heading(&table->columns[c], fits[c].got, title);
 		if ((int)c == sort)
 			strncat(title, ascending ? "▲" : "▾", sizeof(title) - strlen(title) - 1);
-		if (table->columns[c].unit == LAG_UNIT_TEXT)
+		if (table->columns[c].unit == LAG_UNIT_TEXT ||
+		    lag_canvas_text_width(line, title) > fits[c].got) {
 			lag_draw_field(line, x, 0, fits[c].got, LAG_STYLE_TITLE, title);
-		else if (lag_canvas_text_width(line, title) <= fits[c].got)
+		} else {
 			lag_draw_right(line, x, 0, fits[c].got, LAG_STYLE_TITLE, title);
-		else
-			lag_draw_field(line, x, 0, fits[c].got, LAG_STYLE_TITLE, title);
+		}
 		x += fits[c].got + GAP;
 	}
 }
@@ -151,10 +152,11 @@ static int draw_row(const struct lag_table *table, size_t row, const struct lag_
 		if (!fits[c].got)
 			continue;
 		cell_text(table, row, c, &buf);
-		if (table->columns[c].unit == LAG_UNIT_TEXT)
+		if (table->columns[c].unit == LAG_UNIT_TEXT) {
 			lag_draw_field(line, x, 0, fits[c].got, style, lag_buf_text(&buf));
-		else
+		} else {
 			lag_draw_right(line, x, 0, fits[c].got, style, lag_buf_text(&buf));
+		}
 		x += fits[c].got + GAP;
 	}
 	lag_buf_release(&buf);
@@ -188,12 +190,13 @@ static int compare(const struct sort_by *by, size_t a, size_t b)
 
 	if (x->null || y->null) /* unknown comes last either way */
 		return x->null == y->null ? (a > b) - (a < b) : x->null ? 1 : -1;
-	if (unit == LAG_UNIT_TEXT)
+	if (unit == LAG_UNIT_TEXT) {
 		order = strcmp(x->text, y->text);
-	else if (unit >= LAG_UNIT_SHARE)
+	} else if (unit >= LAG_UNIT_SHARE) {
 		order = (x->d > y->d) - (x->d < y->d);
-	else
+	} else {
 		order = (x->i > y->i) - (x->i < y->i);
+	}
 	if (!order)
 		return (a > b) - (a < b);
 	return by->ascending ? order : -order;
@@ -248,14 +251,16 @@ size_t lag_table_list_row(const struct lag_table_list *view)
 
 static void draw_notes(const struct lag_table *table, struct lag_canvas *canvas, int y)
 {
-	for (size_t i = 0; i < table->n_notes && y < canvas->height; i++, y++)
+	for (size_t i = 0; i < table->n_notes && y < canvas->height; i++, y++) {
 		lag_draw_field(canvas, 1, y, canvas->width - 1, LAG_STYLE_DIM,
 			       lag_buf_text(&table->notes[i]));
+	}
 }
 
 void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *view,
 			 struct lag_canvas *canvas)
 {
+	const struct lag_ink bar = { 0x2588, LAG_STYLE_COMPUTE };
 	struct lag_fit fits[COLUMNS_MAX];
 	int share = share_column(view->table), rows = canvas->height - 1, bar_x;
 	int n = (int)view->table->n_rows;
@@ -270,12 +275,13 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 		size_t row = view->order[view->list.top + i];
 
 		bar_x = draw_row(view->table, row, fits, view->sort, &line);
-		if (share >= 0 && canvas->width - bar_x >= 10)
+		if (share >= 0 && canvas->width - bar_x >= 10) {
 			lag_draw_bar(
 				&line, bar_x, 0,
 				canvas->width - bar_x - 1 > 40 ? 40 : canvas->width - bar_x - 1,
 				lag_cell_real(view->table, row, view->table->columns[share].name),
-				0x2588, LAG_STYLE_COMPUTE);
+				&bar);
+		}
 		if (!scene->printing && view->list.top + i == view->list.selected)
 			lag_draw_mark(&line, 0, 0, line.width, LAG_STYLE_SELECTED);
 	}
@@ -352,8 +358,9 @@ int lag_table_draw_all(const struct lag_table *table, struct lag_canvas *canvas,
 		line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
 		draw_row(table, row, fits, -1, &line);
 	}
-	for (size_t i = 0; i < table->n_notes; i++, y++)
+	for (size_t i = 0; i < table->n_notes; i++, y++) {
 		lag_draw_field(canvas, 1, y, canvas->width - 1, LAG_STYLE_DIM,
 			       lag_buf_text(&table->notes[i]));
+	}
 	return y;
 }

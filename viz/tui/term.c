@@ -59,16 +59,18 @@ enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, 
 	SCREEN *screen;
 
 	*out = NULL;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "this needs a terminal; use --print VIEW for text");
+	}
 	setlocale(LC_CTYPE, "");
 	set_escdelay(ESC_MS);
 	screen = newterm(NULL, stdout, stdin);
-	if (!screen)
+	if (!screen) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "unknown terminal type '%s'; set TERM, or use --print VIEW",
 				   getenv("TERM") ? getenv("TERM") : "");
+	}
 	term = lag_calloc(1, sizeof(*term));
 	if (!term) {
 		endwin();
@@ -81,9 +83,10 @@ enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, 
 	curs_set(0);
 	keypad(stdscr, TRUE);
 	start_colours(term, no_color);
-	if (mouse)
+	if (mouse) {
 		mousemask(BUTTON1_CLICKED | BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED,
 			  NULL);
+	}
 	mouseinterval(0);
 	*out = term;
 	return LAG_OK;
@@ -272,10 +275,11 @@ static bool read_mouse(struct lag_event *event)
 	if (getmouse(&mouse) == ERR)
 		return false;
 	*event = (struct lag_event){ .kind = LAG_EVENT_CLICK, .x = mouse.x, .y = mouse.y };
-	if (mouse.bstate & BUTTON4_PRESSED)
+	if (mouse.bstate & BUTTON4_PRESSED) {
 		event->wheel = -1;
-	else if (mouse.bstate & BUTTON5_PRESSED)
+	} else if (mouse.bstate & BUTTON5_PRESSED) {
 		event->wheel = 1;
+	}
 	return true;
 }
 

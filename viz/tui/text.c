@@ -86,7 +86,7 @@ char lag_text_ascii(uint32_t code)
 
 	if (code < 0x80)
 		return (char)code;
-	return text ? text[0] : '?';
+	return text ? text[0] : (char)'?';
 }
 
 static int put_ascii(const char *text, uint32_t out[LAG_TEXT_UNIT_MAX])
@@ -171,10 +171,11 @@ static const char *take(char out[LAG_NUM_MAX], struct lag_buf *buf, bool micro)
 {
 	const char *text = lag_buf_text(buf), *us = micro ? strstr(text, "us") : NULL;
 
-	if (us)
+	if (us) {
 		snprintf(out, LAG_NUM_MAX, "%.*sµs", (int)(us - text), text);
-	else
+	} else {
 		snprintf(out, LAG_NUM_MAX, "%s", text);
+	}
 	lag_buf_release(buf);
 	return out;
 }
@@ -204,10 +205,11 @@ const char *lag_num_error(char out[LAG_NUM_MAX], int64_t ns)
 
 const char *lag_num_ms(char out[LAG_NUM_MAX], int64_t ns)
 {
-	if (ns > -1000000 && ns < 1000000)
+	if (ns > -1000000 && ns < 1000000) {
 		snprintf(out, LAG_NUM_MAX, "%.3f µs", (double)ns / 1e3);
-	else
+	} else {
 		snprintf(out, LAG_NUM_MAX, "%.3f ms", (double)ns / 1e6);
+	}
 	return out;
 }
 
@@ -215,10 +217,11 @@ const char *lag_num_share(char out[LAG_NUM_MAX], double share)
 {
 	struct lag_buf buf = { 0 };
 
-	if (isfinite(share))
+	if (isfinite(share)) {
 		lag_fmt_share(&buf, share);
-	else
+	} else {
 		lag_buf_putc(&buf, '-');
+	}
 	return take(out, &buf, false);
 }
 

@@ -29,9 +29,10 @@ static void rank_label(struct lag_scene *scene, struct lag_timeline *view,
 	}
 	n = snprintf(out, 96, wordy == LAG_WORDY_FULL ? "rank %-3lld" : "r%lld",
 		     (long long)rank->rank);
-	if (wordy != LAG_WORDY_LEAST)
+	if (wordy != LAG_WORDY_LEAST) {
 		n += snprintf(out + n, 96 - (size_t)n, " %s",
 			      lag_scene_place(scene, (size_t)row->r, place));
+	}
 	if (view->rows.opened[row->r] && wordy == LAG_WORDY_FULL)
 		snprintf(out + n, 96 - (size_t)n, " ▾");
 }
@@ -63,7 +64,7 @@ struct lag_label_plan lag_timeline_labels(struct lag_scene *scene, struct lag_ti
 					  const struct lag_canvas *canvas)
 {
 	int most = canvas->width >= 60 ? canvas->width * 2 / 5 : canvas->width / 3;
-	struct lag_label_plan plan = { LAG_WORDY_FULL, 0, 0 };
+	struct lag_label_plan plan = { .wordy = LAG_WORDY_FULL };
 	int group, label;
 
 	most = most > 44 ? 44 : most;
@@ -72,10 +73,11 @@ struct lag_label_plan lag_timeline_labels(struct lag_scene *scene, struct lag_ti
 		if (label <= most || plan.wordy == LAG_WORDY_LEAST)
 			break;
 	}
-	if (canvas->width >= 100 || label + 1 + group <= most)
+	if (canvas->width >= 100 || label + 1 + group <= most) {
 		plan.group = group;
-	else if (most - label - 1 >= 4)
+	} else if (most - label - 1 >= 4) {
 		plan.group = group < most - label - 1 ? group : most - label - 1;
+	}
 	if (canvas->width < 60)
 		plan.group = 0;
 	plan.width = label + (plan.group ? plan.group + 1 : 0);
@@ -159,8 +161,9 @@ static void draw_names(struct lag_scene *scene, struct lag_timeline *view, struc
 }
 
 static void draw_chart_row(struct lag_scene *scene, struct lag_timeline *view,
-			   struct lag_canvas *line, const struct lag_row *row, int x, int width)
+			   struct lag_canvas *chart, const struct lag_row *row)
 {
+	int width = chart->width;
 	int64_t *columns = columns_for(view, width);
 	int n = row->n_ranks > 0 ? row->n_ranks : 1;
 
@@ -177,12 +180,9 @@ static void draw_chart_row(struct lag_scene *scene, struct lag_timeline *view,
 		if (lod)
 			lag_lod_columns(lod, &scene->axis, width, columns);
 	}
-	lag_chart_row(line, x, 0, width, &scene->axis, columns, n);
-	if (row->lane >= 0) {
-		struct lag_canvas chart = lag_canvas_part(line, x, 0, width, 1);
-
-		draw_names(scene, view, &chart, (size_t)row->lane);
-	}
+	lag_chart_row(chart, &scene->axis, columns, n);
+	if (row->lane >= 0)
+		draw_names(scene, view, chart, (size_t)row->lane);
 }
 
 static void draw_remark(const struct lag_scene *scene, const struct lag_timeline *view,
@@ -194,16 +194,18 @@ static void draw_remark(const struct lag_scene *scene, const struct lag_timeline
 
 	if (row->lane >= 0)
 		return;
-	for (int i = 0; i < row->n_ranks; i++)
+	for (int i = 0; i < row->n_ranks; i++) {
 		late += view->remarks[view->rows.order[view->rows.group_first[row->group] + i]]
 				     [0] != '\0';
-	if (late)
+	}
+	if (late) {
 		lag_draw_printf(&part, 0, 0, LAG_STYLE_LATE, "◂ %d slow", late);
-	else if (row->n_ranks == 0 && view->remarks[row->r][0])
+	} else if (row->n_ranks == 0 && view->remarks[row->r][0]) {
 		lag_draw_printf(&part, 0, 0,
 				scene->data->trace->ranks[row->r].recorded ? LAG_STYLE_LATE
 									   : LAG_STYLE_DIM,
 				"◂ %s", view->remarks[row->r]);
+	}
 }
 
 int lag_timeline_remark_width(const struct lag_timeline *view)
@@ -220,13 +222,12 @@ int lag_timeline_remark_width(const struct lag_timeline *view)
 }
 
 void lag_timeline_row(struct lag_scene *scene, struct lag_timeline *view, struct lag_canvas *line,
-		      const struct lag_row *row, const struct lag_label_plan *plan, int chart,
-		      bool remark)
+		      const struct lag_row *row, const struct lag_label_plan *plan)
 {
-	int x = plan->width + 1;
+	struct lag_canvas chart = lag_canvas_part(line, plan->width + 1, 0, plan->chart, 1);
 
 	draw_label(scene, view, line, row, plan);
-	draw_chart_row(scene, view, line, row, x, chart);
-	if (remark)
-		draw_remark(scene, view, line, row, x + chart + 1);
+	draw_chart_row(scene, view, &chart, row);
+	if (plan->remark)
+		draw_remark(scene, view, line, row, plan->width + 1 + plan->chart + 1);
 }

@@ -29,6 +29,8 @@ struct lag_label_plan {
 	enum lag_wordy wordy;
 	int group; /* cells for the group's name, 0 = not shown */
 	int width; /* all */
+	int chart; /* cells for the chart; set by the caller */
+	bool remark;
 };
 
 /* Names shorten first, then disappear; a rank's number is never cut. */
@@ -38,9 +40,8 @@ struct lag_label_plan lag_timeline_labels(struct lag_scene *scene, struct lag_ti
 /* Cells of the widest remark, 0 = there is none. */
 int lag_timeline_remark_width(const struct lag_timeline *view);
 
-/* One row: label, chart from x on, remark right of it (remark 0 = none). */
+/* One row: label, chart, remark right of it. */
 void lag_timeline_row(struct lag_scene *scene, struct lag_timeline *view, struct lag_canvas *line,
-		      const struct lag_row *row, const struct lag_label_plan *plan, int chart,
-		      bool remark);
+		      const struct lag_row *row, const struct lag_label_plan *plan);
 
 #endif

@@ -173,24 +173,25 @@ static void part_note(const struct part *part, const struct amount *amount, char
 	char transfer[LAG_NUM_MAX], waiting[LAG_NUM_MAX];
 
 	out[0] = '\0';
-	if (part->second)
+	if (part->second) {
 		snprintf(out, 96, "%s transfer, %s waiting",
 			 lag_num_share(transfer, amount->share - amount->second),
 			 lag_num_share(waiting, amount->second));
-	else if (open) /* "bubble (ideal 22.9 %, excess 3.3 %)" */
+	} else if (open) { /* "bubble (ideal 22.9 %, excess 3.3 %)" */
 		snprintf(out, 96, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
+	}
 }
 
 static void draw_part(struct lag_canvas *line, const struct part *part, const struct amount *amount,
 		      int bar_width)
 {
-	struct lag_look_of look = lag_glyph_of_class(part->class);
+	struct lag_ink look = lag_glyph_of_class(part->class);
 	bool brief = line->width < 50;
 	char number[LAG_NUM_MAX], note[96];
 	int x = brief ? 8 : 20, drawn;
 
 	if (part->class == LAG_TIME_IDLE)
-		look = (struct lag_look_of){ 0x2500, LAG_STYLE_DIM };
+		look = (struct lag_ink){ 0x2500, LAG_STYLE_DIM };
 	lag_draw_field(line, brief ? 1 : 3, 0, brief ? 7 : 16, LAG_STYLE_TEXT,
 		       brief ? part->brief : part->name);
 	if (!brief || line->width >= 30) {
@@ -201,10 +202,10 @@ static void draw_part(struct lag_canvas *line, const struct part *part, const st
 	x += 12;
 	if (bar_width <= 0)
 		return;
-	lag_draw_bar(line, x, 0, bar_width, amount->share, look.code, look.style);
+	lag_draw_bar(line, x, 0, bar_width, amount->share, &look);
 	drawn = (int)ceil(bar_width * amount->share);
 	if (part->second && amount->second > 0) {
-		struct lag_look_of second = lag_glyph_of_class(part->second_class);
+		struct lag_ink second = lag_glyph_of_class(part->second_class);
 		int cells = (int)lround(bar_width * amount->share);
 		int first = (int)lround(bar_width * (amount->share - amount->second));
 
@@ -230,10 +231,11 @@ static int draw_parts(const struct lag_scene *scene, const struct overview *view
 
 	x = lag_draw_text(canvas, 1, y++, LAG_STYLE_TITLE,
 			  canvas->width >= 40 ? "Where the GPU time goes" : "Where it goes");
-	if (canvas->width >= 70)
+	if (canvas->width >= 70) {
 		lag_draw_printf(canvas, x + 3, y - 1, LAG_STYLE_DIM,
 				"mean of %d rank%s, share of the step", facts->n_recorded,
 				facts->n_recorded == 1 ? "" : "s");
+	}
 	bar_width = bar_width > 60 ? 60 : bar_width;
 	for (int i = 0; i < PARTS && room > 1; i++) {
 		struct lag_canvas line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
@@ -333,9 +335,10 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	y += airy;
 	if (canvas->height - y > 1) {
 		lag_draw_text(canvas, 1, y, LAG_STYLE_TITLE, "Findings");
-		if (canvas->width >= 60)
+		if (canvas->width >= 60) {
 			lag_draw_right(canvas, canvas->width - 40, y, 39, LAG_STYLE_DIM,
 				       "would win at most, share of the step");
+		}
 		y++;
 	}
 	draw_findings(scene, view, canvas, y, canvas->height - y);

@@ -120,9 +120,9 @@ static size_t bubble_row(const struct pipe_view *view, int stage)
 
 static char letter_of(const struct lag_block *block)
 {
-	return block->kind == LAG_BLOCK_FORWARD    ? 'F'
-	       : block->kind == LAG_BLOCK_BACKWARD ? 'B'
-						   : 'W';
+	if (block->kind == LAG_BLOCK_FORWARD)
+		return 'F';
+	return block->kind == LAG_BLOCK_BACKWARD ? (char)'B' : (char)'W';
 }
 
 /* next: the block after it, NULL = none; its label begins where this one's must end. */
@@ -146,11 +146,12 @@ static void draw_block(const struct lag_pipe_group *group, const struct lag_bloc
 	}
 	if (next && right >= lag_axis_column(axis, line->width, next->start_ns))
 		right = lag_axis_column(axis, line->width, next->start_ns) - 1;
-	if (group->n_chunks > 1)
+	if (group->n_chunks > 1) {
 		snprintf(label, sizeof(label), "%c%d.%d", letter_of(block), block->microbatch,
 			 block->chunk);
-	else
+	} else {
 		snprintf(label, sizeof(label), "%c%d", letter_of(block), block->microbatch);
+	}
 	need = (int)strlen(label);
 	/* The letter goes before the number: the colour says it too. */
 	if (need > right - left + 1)
@@ -189,16 +190,17 @@ static void draw_stage(struct lag_scene *scene, struct pipe_view *view, int stag
 	if (!lod || !columns)
 		return;
 	lag_lod_columns(lod, axis, line->width, columns);
-	lag_chart_row(line, 0, 0, line->width, axis, columns, 1);
+	lag_chart_row(line, axis, columns, 1);
 	for (size_t i = pipeline->first_block[r]; i < pipeline->first_block[r + 1]; i++) {
 		const struct lag_block *block = &pipeline->blocks[i], *next = block + 1;
 
-		if (block->step == scene->step)
+		if (block->step == scene->step) {
 			draw_block(group, block,
 				   i + 1 < pipeline->first_block[r + 1] && next->step == scene->step
 					   ? next
 					   : NULL,
 				   line, axis);
+		}
 	}
 }
 
@@ -218,13 +220,15 @@ static void draw_figures(const struct pipe_view *view, int stage, struct lag_can
 	measured = lag_cell_real(view->table, row, "measured_share");
 	ideal = lag_cell_real(view->table, row, "ideal_share");
 	lag_draw_right(line, x, 0, FIGURE, LAG_STYLE_NUMBER, lag_num_share(number, measured));
-	if (n > 1)
+	if (n > 1) {
 		lag_draw_right(line, x + FIGURE, 0, FIGURE, LAG_STYLE_TEXT,
 			       lag_num_share(number, ideal));
-	if (n > 2)
+	}
+	if (n > 2) {
 		lag_draw_right(line, x + 2 * FIGURE, 0, FIGURE,
 			       measured - ideal > 0.02 ? LAG_STYLE_WARN : LAG_STYLE_TEXT,
 			       lag_num_share(number, measured - ideal));
+	}
 }
 
 /* Sum of a column over the group's stages in the selected step; counts the stages that have it. */
@@ -298,9 +302,10 @@ static void draw_heading(const struct lag_scene *scene, const struct pipe_view *
 		at += snprintf(text + at, sizeof(text) - (size_t)at, " (dp %d)", dp);
 	at += snprintf(text + at, sizeof(text) - (size_t)at, " · step %lld",
 		       (long long)scene->data->steps->steps[scene->step].number);
-	if (group->schedule != LAG_SCHEDULE_UNKNOWN)
+	if (group->schedule != LAG_SCHEDULE_UNKNOWN) {
 		at += snprintf(text + at, sizeof(text) - (size_t)at, " · %s",
 			       lag_schedule_name(group->schedule));
+	}
 	snprintf(text + at, sizeof(text) - (size_t)at, " · m = %d · p = %d", group->n_microbatches,
 		 group->n_stages);
 	lag_draw_field(canvas, 1, 0, (n ? figures : canvas->width) - 2, LAG_STYLE_TITLE, text);
@@ -316,9 +321,10 @@ static void draw_label(const struct lag_scene *scene, int stage, int32_t r, int 
 	unsigned style = late ? LAG_STYLE_LATE : LAG_STYLE_TEXT;
 	int x = lag_draw_printf(&field, 1, 0, style, "s%d", stage);
 
-	if (width > 4 && r >= 0)
+	if (width > 4 && r >= 0) {
 		x = lag_draw_printf(&field, x + 1, 0, style, "r%lld",
 				    (long long)scene->data->trace->ranks[r].rank);
+	}
 	if (late)
 		lag_draw_text(&field, x + 1, 0, style, "◂");
 }
@@ -355,62 +361,79 @@ static void draw_detail(struct lag_scene *scene, const struct pipe_view *view,
 
 static void draw_empty(const struct lag_scene *scene, struct lag_canvas *canvas)
 {
-	if (scene->data->pipeline->n_groups == 0)
+	if (scene->data->pipeline->n_groups == 0) {
 		lag_draw_field(canvas, 1, 0, canvas->width - 1, LAG_STYLE_TEXT,
 			       "no pipeline in this run: the bubble is n/a, not 0");
-	else
+	} else {
 		lag_draw_field(canvas, 1, 0, canvas->width - 1, LAG_STYLE_TEXT,
 			       "no whole schedule in this step: [ and ] go to others");
+	}
+}
+
+struct plan {
+	int label, figures, n_figures, rows, below; /* cells, columns of figures, lines */
+};
+
+static struct plan plan_view(const struct lag_scene *scene, struct pipe_view *view,
+			     const struct lag_canvas *canvas)
+{
+	struct plan plan = { .label = canvas->width >= 60 ? 11 : 4 };
+
+	if (view->table && canvas->width >= 40)
+		plan.n_figures = canvas->width >= 90 ? 3 : canvas->width >= 70 ? 2 : 1;
+	plan.figures = canvas->width - plan.n_figures * FIGURE;
+	plan.below = canvas->height >= 10 ? 5 : canvas->height >= 6 ? 2 : 0;
+	plan.rows = canvas->height - 1 - plan.below;
+	view->chart_x = plan.label;
+	view->chart = plan.figures - plan.label - 1;
+	/* Where there is room the stages stand apart. */
+	view->pitch = plan.rows >= 2 * group_of(scene, view)->n_stages ? 2 : 1;
+	plan.rows /= view->pitch;
+	return plan;
+}
+
+static void draw_row(struct lag_scene *scene, struct pipe_view *view, int stage,
+		     const struct lag_axis *axis, const struct plan *plan, struct lag_canvas *line)
+{
+	struct lag_canvas chart = lag_canvas_part(line, plan->label, 0, view->chart, 1);
+	int cursor = lag_axis_column(axis, view->chart, scene->time_ns);
+
+	draw_label(scene, stage, group_of(scene, view)->rank_of_stage[stage], plan->label, line);
+	draw_stage(scene, view, stage, axis, &chart);
+	if (plan->n_figures)
+		draw_figures(view, stage, line, plan->figures, plan->n_figures);
+	if (scene->printing || stage != view->list.selected)
+		return;
+	lag_draw_mark(line, 0, 0, plan->label - 1, LAG_STYLE_SELECTED);
+	if (cursor >= 0 && cursor < view->chart)
+		lag_draw_mark(&chart, cursor, 0, 1, LAG_STYLE_SELECTED | LAG_STYLE_BOLD);
 }
 
 static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
 {
 	struct pipe_view *view = state;
-	int label = canvas->width >= 60 ? 11 : 4, figures, rows, below, y, n_figures, cursor, pitch;
 	struct lag_axis axis;
+	struct plan plan;
+	int y;
 
 	if (scene->data->pipeline->n_groups == 0 || !window_of(scene, view, &axis)) {
 		draw_empty(scene, canvas);
 		return;
 	}
 	find_rows(scene, view);
-	n_figures = !view->table          ? 0
-		    : canvas->width >= 90 ? 3
-		    : canvas->width >= 70 ? 2
-		    : canvas->width >= 40 ? 1
-					  : 0;
-	figures = canvas->width - n_figures * FIGURE;
-	view->chart_x = label;
-	view->chart = figures - label - 1;
-	below = canvas->height >= 10 ? 5 : canvas->height >= 6 ? 2 : 0;
-	rows = canvas->height - 1 - below;
-	/* Where there is room the stages stand apart. */
-	pitch = rows >= 2 * group_of(scene, view)->n_stages ? 2 : 1;
-	view->pitch = pitch;
-	rows /= pitch;
-	lag_list_fit(&view->list, group_of(scene, view)->n_stages, rows);
-	draw_heading(scene, view, canvas, figures, n_figures);
-	cursor = lag_axis_column(&axis, view->chart, scene->time_ns);
-	for (int i = 0; i < rows && view->list.top + i < view->list.n; i++) {
-		int stage = view->list.top + i, r = group_of(scene, view)->rank_of_stage[stage];
+	plan = plan_view(scene, view, canvas);
+	lag_list_fit(&view->list, group_of(scene, view)->n_stages, plan.rows);
+	draw_heading(scene, view, canvas, plan.figures, plan.n_figures);
+	for (int i = 0; i < plan.rows && view->list.top + i < view->list.n; i++) {
 		struct lag_canvas line =
-			lag_canvas_part(canvas, 0, 1 + i * pitch, canvas->width, 1);
-		struct lag_canvas chart = lag_canvas_part(&line, label, 0, view->chart, 1);
+			lag_canvas_part(canvas, 0, 1 + i * view->pitch, canvas->width, 1);
 
-		draw_label(scene, stage, r, label, &line);
-		draw_stage(scene, view, stage, &axis, &chart);
-		if (n_figures)
-			draw_figures(view, stage, &line, figures, n_figures);
-		if (scene->printing || stage != view->list.selected)
-			continue;
-		lag_draw_mark(&line, 0, 0, label - 1, LAG_STYLE_SELECTED);
-		if (cursor >= 0 && cursor < view->chart)
-			lag_draw_mark(&chart, cursor, 0, 1, LAG_STYLE_SELECTED | LAG_STYLE_BOLD);
+		draw_row(scene, view, view->list.top + i, &axis, &plan, &line);
 	}
-	y = 1 + pitch * (rows < view->list.n ? rows : view->list.n);
-	if (below >= 5)
-		y = draw_ladder(scene, view, canvas, y + (pitch == 1));
-	if (below && !scene->printing)
+	y = 1 + view->pitch * (plan.rows < view->list.n ? plan.rows : view->list.n);
+	if (plan.below >= 5)
+		y = draw_ladder(scene, view, canvas, y + (view->pitch == 1));
+	if (plan.below && !scene->printing)
 		draw_detail(scene, view, canvas, y + (canvas->height - y > 3));
 }
 
@@ -422,10 +445,11 @@ static void move_cursor(struct lag_scene *scene, struct pipe_view *view, int by)
 	if (view->chart < 1 || !window_of(scene, view, &axis))
 		return;
 	cell = (axis.t1 - axis.t0) / view->chart;
-	if (scene->time_ns < axis.t0 || scene->time_ns >= axis.t1)
+	if (scene->time_ns < axis.t0 || scene->time_ns >= axis.t1) {
 		scene->time_ns = axis.t0;
-	else
+	} else {
 		scene->time_ns += by * (cell > 0 ? cell : 1);
+	}
 	scene->time_ns = scene->time_ns < axis.t0    ? axis.t0
 			 : scene->time_ns >= axis.t1 ? axis.t1 - 1
 						     : scene->time_ns;

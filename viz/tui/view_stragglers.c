@@ -139,7 +139,7 @@ static void draw_legend(const struct lag_scene *scene, struct lag_canvas *canvas
 			  canvas->width >= 90 ? "compute time v. peers of the same stage"
 					      : "compute v. peers");
 	for (int i = 0; i < 4; i++) {
-		struct lag_look_of look = lag_glyph_of_heat(steps[i]);
+		struct lag_ink look = lag_glyph_of_heat(steps[i]);
 
 		x = lag_draw_text(canvas, x + 2, y, LAG_STYLE_DIM, names[i]);
 		lag_draw_glyph(canvas, x + 1, y, look.code, look.style);
@@ -197,14 +197,15 @@ static void draw_label(const struct lag_scene *scene, const struct stragglers *v
 		snprintf(text, sizeof(text), "%s ×%d", group, row->n_ranks);
 	} else {
 		lag_scene_place(scene, (size_t)row->r, place);
-		if (plan->label >= 18)
+		if (plan->label >= 18) {
 			snprintf(text, sizeof(text), "rank %-3lld %s",
 				 (long long)trace->ranks[row->r].rank, place);
-		else if (plan->label >= 12)
+		} else if (plan->label >= 12) {
 			snprintf(text, sizeof(text), "r%-3lld %s",
 				 (long long)trace->ranks[row->r].rank, place);
-		else
+		} else {
 			snprintf(text, sizeof(text), "r%lld", (long long)trace->ranks[row->r].rank);
+		}
 	}
 	lag_draw_field(line, 0, 0, plan->label, row->n_ranks > 0 ? LAG_STYLE_TITLE : style, text);
 }
@@ -272,14 +273,15 @@ static void draw_map_row(const struct lag_scene *scene, const struct stragglers 
 			 struct lag_canvas *line, bool selected)
 {
 	for (int i = 0; i < plan->columns; i++) {
-		size_t step = (size_t)(view->first_step + i);
-		struct lag_look_of look = lag_glyph_of_heat(row_heat(scene, view, row, step));
+		size_t step = (size_t)view->first_step + (size_t)i;
+		struct lag_ink look = lag_glyph_of_heat(row_heat(scene, view, row, step));
 		int x = plan->label + 1 + (i + 1) * plan->cell - 1;
 
 		lag_draw_glyph(line, x, 0, look.code, look.style);
-		if (selected && (int32_t)step == scene->step)
+		if (selected && (int32_t)step == scene->step) {
 			lag_draw_mark(line, plan->cell > 1 ? x - 1 : x, 0, plan->cell > 1 ? 2 : 1,
 				      LAG_STYLE_SELECTED | LAG_STYLE_BOLD);
+		}
 	}
 }
 
@@ -337,10 +339,11 @@ static void draw_cell(const struct lag_scene *scene, const struct stragglers *vi
 		lag_num_ns(number,
 			   ledger->by_step[((size_t)scene->step * ledger->n_ranks + (size_t)r) *
 					   LAG_TIME_LIMIT]));
-	if (isnan(heat))
+	if (isnan(heat)) {
 		snprintf(text + n, sizeof(text) - (size_t)n, ", no peer to compare with");
-	else
+	} else {
 		snprintf(text + n, sizeof(text) - (size_t)n, ", %.2f× its peers", (double)heat);
+	}
 	lag_draw_field(canvas, 1, y, canvas->width - 1, LAG_STYLE_TEXT, text);
 }
 

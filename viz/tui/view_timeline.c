@@ -20,11 +20,12 @@ static void read_remarks(struct lag_scene *scene, struct lag_timeline *view)
 	for (size_t r = 0; r < scene->data->trace->n_ranks; r++) {
 		const struct lag_straggler *judged = lag_scene_judged(scene, r);
 
-		if (!scene->data->trace->ranks[r].recorded)
+		if (!scene->data->trace->ranks[r].recorded) {
 			snprintf(view->remarks[r], sizeof(view->remarks[r]), "not recorded");
-		else if (lag_verdict_accuses(judged->verdict))
+		} else if (lag_verdict_accuses(judged->verdict)) {
 			snprintf(view->remarks[r], sizeof(view->remarks[r]), "slow %u/%u",
 				 judged->steps_slow, judged->steps_seen);
+		}
 	}
 }
 
@@ -96,11 +97,12 @@ static unsigned where_text(const struct lag_scene *scene, const struct lag_spot 
 			 lag_num_ms(ns, scene->time_ns - scene->mark_ns));
 		return LAG_STYLE_WAIT;
 	}
-	if (spot->class < 0 && spot->gpu < 0)
+	if (spot->class < 0 && spot->gpu < 0) {
 		snprintf(out, 160, "at %s", lag_num_ms(start, scene->time_ns - origin));
-	else
+	} else {
 		snprintf(out, 160, "start %s  dur %s", lag_num_ms(start, spot->t0 - origin),
 			 lag_num_ms(ns, spot->t1 - spot->t0));
+	}
 	return LAG_STYLE_NUMBER;
 }
 
@@ -122,7 +124,7 @@ static void draw_legend(struct lag_canvas *canvas, int y)
 	if (canvas->width < 74)
 		return;
 	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
-		struct lag_look_of look = lag_glyph_of_class(items[i].class);
+		struct lag_ink look = lag_glyph_of_class(items[i].class);
 
 		lag_draw_glyph(canvas, x, y, ' ', LAG_STYLE_DIM);
 		lag_draw_glyph(canvas, x + 1, y, look.code, look.style);
@@ -167,9 +169,10 @@ static void draw_detail(struct lag_scene *scene, struct lag_timeline *view,
 	if (lag_canvas_text_width(canvas, what) > room && strstr(what, " · rank "))
 		*strstr(what, " · rank ") = '\0';
 	lag_draw_field(canvas, left, y, room, LAG_STYLE_TEXT, what);
-	if (lines >= 2 && canvas->width >= 70)
+	if (lines >= 2 && canvas->width >= 70) {
 		lag_draw_sentence(canvas, left, y + 1, canvas->width - left,
 				  spot.launch >= 0 ? LAG_STYLE_WAIT : LAG_STYLE_DIM, why);
+	}
 }
 
 static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canvas,
@@ -178,15 +181,16 @@ static void draw_heading(const struct lag_scene *scene, struct lag_canvas *canva
 	static const char *const folds[] = { "by host", "by stage", "by dp", "" };
 	char text[64];
 
-	if (scene->step < 0)
+	if (scene->step < 0) {
 		snprintf(text, sizeof(text), "whole run");
-	else
+	} else {
 		snprintf(text, sizeof(text),
 			 width >= 16  ? "step %lld  %s"
 			 : width >= 8 ? "step %lld"
 				      : "%lld",
 			 (long long)scene->data->steps->steps[scene->step].number,
 			 folds[view->rows.fold]);
+	}
 	lag_draw_field(canvas, 0, 0, width, LAG_STYLE_TITLE, text);
 }
 
@@ -203,6 +207,7 @@ static int line_of(const struct lag_timeline *view, int i)
 static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas)
 {
 	struct lag_timeline *view = state;
+	struct lag_canvas axis;
 	struct lag_label_plan plan = lag_timeline_labels(scene, view, canvas);
 	int n = (int)view->rows.at.n, cursor;
 	struct lag_timeline_layout at = lag_layout_timeline(
@@ -213,10 +218,12 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	if (n == 0 || at.chart < 1)
 		return;
 	view->label = x;
-	view->chart = at.chart;
+	view->chart = plan.chart = at.chart;
+	plan.remark = at.remark > 0;
 	lag_list_fit(&view->list, n, at.rows);
 	draw_heading(scene, canvas, view, plan.width);
-	lag_chart_axis(scene, canvas, x, 0, at.chart, lag_inspect_origin(scene, scene->axis.t0));
+	axis = lag_canvas_part(canvas, x, 0, at.chart, 1);
+	lag_chart_axis(scene, &axis, lag_inspect_origin(scene, scene->axis.t0));
 	cursor = lag_axis_column(&scene->axis, at.chart, scene->time_ns);
 	view->airy = n + view->rows.n_groups - 1 <= canvas->height - 1 - at.detail &&
 		     view->rows.fold != LAG_FOLD_NONE && view->rows.n_groups < n;
@@ -225,18 +232,19 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 		struct lag_canvas line =
 			lag_canvas_part(canvas, 0, 1 + line_of(view, i), canvas->width, 1);
 
-		lag_timeline_row(scene, view, &line, row, &plan, at.chart, at.remark > 0);
+		lag_timeline_row(scene, view, &line, row, &plan);
 		if (scene->printing || view->list.top + i != view->list.selected)
 			continue;
 		lag_draw_mark(&line, 0, 0, plan.width, LAG_STYLE_SELECTED);
 		if (cursor >= 0 && cursor < at.chart)
 			lag_draw_mark(&line, x + cursor, 0, 1, LAG_STYLE_SELECTED | LAG_STYLE_BOLD);
 	}
-	if (at.detail)
+	if (at.detail) {
 		draw_detail(scene, view, canvas,
 			    scene->printing ? 1 + line_of(view, at.rows - 1) + 1
 					    : canvas->height - at.detail,
 			    at.detail);
+	}
 }
 
 /* ------------------------------------------------------------------ intents */
@@ -311,11 +319,12 @@ static bool move(struct lag_scene *scene, struct lag_timeline *view, enum lag_in
 	switch (intent) {
 	case LAG_INTENT_LEFT:
 	case LAG_INTENT_RIGHT:
-		if (column < 0 || column >= width)
+		if (column < 0 || column >= width) {
 			lag_scene_set_time(scene, lag_axis_time(&scene->axis, width, width / 2));
-		else
+		} else {
 			lag_scene_set_time(
 				scene, scene->time_ns + (intent == LAG_INTENT_LEFT ? -cell : cell));
+		}
 		lag_axis_reveal(&scene->axis, scene->time_ns, &scene->limits);
 		return true;
 	case LAG_INTENT_ZOOM_IN:
@@ -404,9 +413,10 @@ static void click(struct lag_scene *scene, void *state, int x, int y)
 		view->list.selected = view->list.top + i;
 		scene->r = lag_rows_at(&view->rows, view->list.selected)->r;
 	}
-	if (x >= view->label && x < view->label + view->chart)
+	if (x >= view->label && x < view->label + view->chart) {
 		lag_scene_set_time(scene,
 				   lag_axis_time(&scene->axis, view->chart, x - view->label));
+	}
 }
 
 const struct lag_view lag_view_timeline = {

@@ -52,11 +52,12 @@ static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, 
 	snprintf(text, sizeof(text), "%s (confidence %.0f %%): %s", data->roles->shape,
 		 100 * data->roles->confidence, data->roles->why);
 	y = fact(canvas, y, "layout", text);
-	if (facts->clock_ns == LAG_NONE)
+	if (facts->clock_ns == LAG_NONE) {
 		snprintf(text, sizeof(text), "error not known");
-	else
+	} else {
 		snprintf(text, sizeof(text), "±%s at worst; closer arrivals name nobody",
 			 lag_num_error(number, facts->clock_ns));
+	}
 	y = fact(canvas, y, "clock", text);
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " comparisons within the clock error, %" PRIu64 " with members missing",
