@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "viz/analysis/bubble_messages.h"
 #include "viz/model/interval.h"
 
 #define CHUNKS_MAX 256
@@ -28,6 +29,9 @@ struct lag_ladder {
 	bool *cut;                  /* by group: a stage is not on record */
 	struct transfer *transfers; /* by (src, dst): medians */
 	size_t n_transfers;
+	struct lag_messages *messages;
+	struct lag_vec ops;    /* struct lag_message_op: of the group being replayed */
+	int32_t *receives;     /* by block: position of the operation that receives its input, -1 */
 	struct lag_vec values; /* double: scratch */
 	int64_t *end_ns;       /* by block: scratch of the replay */
 	int32_t *slot;         /* (kind, part, microbatch) -> block, of the group being replayed */
@@ -340,8 +344,11 @@ static enum lag_status allocate(struct lag_ladder *l)
 	l->end_ns = lag_calloc(l->pipe->n_blocks, sizeof(*l->end_ns));
 	l->stage_usual = lag_calloc(parts, sizeof(*l->stage_usual));
 	l->rank_usual = lag_calloc(parts * l->trace->n_ranks, sizeof(*l->rank_usual));
+	l->receives = lag_calloc(l->pipe->n_blocks, sizeof(*l->receives));
 	l->values = (struct lag_vec)LAG_VEC_INIT(double);
-	if (!l->work_ns || !l->launch_ns || !l->end_ns || !l->stage_usual || !l->rank_usual)
+	l->ops = (struct lag_vec)LAG_VEC_INIT(struct lag_message_op);
+	if (!l->work_ns || !l->launch_ns || !l->end_ns || !l->receives || !l->stage_usual ||
+	    !l->rank_usual)
 		return LAG_ERR_SYSTEM;
 	for (size_t i = 0; i < l->pipe->n_blocks; i++)
 		l->launch_ns[i] = LAG_NONE;
@@ -363,6 +370,9 @@ enum lag_status lag_ladder_new(struct lag_context *ctx, struct lag_ladder **out,
 	l->peers = lag_context_peers(ctx, err);
 	if (!roles || !l->pipe || !l->peers)
 		return err->status;
+	status = lag_messages_new(ctx, &l->messages, err);
+	if (lag_failed(status))
+		return status;
 	status = allocate(l);
 	if (!lag_failed(status))
 		status = find_cuts(l);
@@ -382,6 +392,9 @@ void lag_ladder_free(struct lag_ladder *ladder)
 	free(ladder->work_ns);
 	free(ladder->launch_ns);
 	free(ladder->end_ns);
+	free(ladder->receives);
+	lag_vec_release(&ladder->ops);
+	lag_messages_free(ladder->messages);
 	free(ladder->stage_usual);
 	free(ladder->rank_usual);
 	free(ladder->transfers);
@@ -396,7 +409,7 @@ struct climb {
 	struct lag_ladder *l;
 	const struct lag_pipe_group *group;
 	struct lag_pipe_window window;
-	size_t *from, *to; /* by stage: its blocks */
+	size_t *from, *to, *next; /* by stage: its blocks, and the one the replay is at */
 	enum lag_rung rung;
 };
 
@@ -450,6 +463,83 @@ static int32_t input_of(const struct climb *c, int32_t stage, const struct lag_b
 	return c->l->slot[slot_of(c, LAG_BLOCK_BACKWARD, part + 1, b->microbatch)];
 }
 
+/* The block that needs a block's result, and its stage; -1 at the ends of the model. */
+static int32_t consumer_of(void *arg, int32_t stage, size_t i, int32_t *to)
+{
+	const struct climb *c = arg;
+	const struct lag_block *b = &c->l->pipe->blocks[i];
+	int32_t n_parts = c->group->n_stages * c->group->n_chunks;
+	int32_t part = b->chunk * c->group->n_stages + stage;
+
+	part += b->kind == LAG_BLOCK_FORWARD ? 1 : -1;
+	*to = -1;
+	if (part < 0 || part >= n_parts)
+		return -1;
+	*to = part % c->group->n_stages;
+	return c->l->slot[slot_of(c, b->kind, part, b->microbatch)];
+}
+
+/* Begins and ends what sends and receives can; true when any did. */
+static bool advance_messages(struct lag_ladder *l)
+{
+	struct lag_message_op *ops = l->ops.items;
+	bool moved = false;
+
+	for (size_t i = 0; i < l->ops.n; i++) {
+		struct lag_message_op *op = &ops[i];
+		int64_t at = 0;
+		bool open = false;
+
+		if (op->end_ns != LAG_NONE)
+			continue;
+		for (int k = 0; k < 2 && op->begin_ns == LAG_NONE; k++) {
+			if (op->before[k] < 0)
+				continue;
+			open = open || ops[op->before[k]].end_ns == LAG_NONE;
+			at = ops[op->before[k]].end_ns > at ? ops[op->before[k]].end_ns : at;
+		}
+		if (op->begin_ns == LAG_NONE && op->sends >= 0) {
+			open = open || l->end_ns[op->sends] == LAG_NONE;
+			at = l->end_ns[op->sends] > at ? l->end_ns[op->sends] : at;
+		}
+		if (open)
+			continue;
+		if (op->begin_ns == LAG_NONE) {
+			op->begin_ns = at;
+			moved = true;
+		}
+		at = op->begin_ns;
+		if (op->from >= 0) {
+			open = open || ops[op->from].begin_ns == LAG_NONE;
+			at = ops[op->from].begin_ns > at ? ops[op->from].begin_ns : at;
+		}
+		if (op->to >= 0 && !op->eager) {
+			open = open || ops[op->to].begin_ns == LAG_NONE;
+			at = ops[op->to].begin_ns > at ? ops[op->to].begin_ns : at;
+		}
+		if (open)
+			continue;
+		op->end_ns = at + op->duration_ns;
+		moved = true;
+	}
+	return moved;
+}
+
+/* When a block's input is there; LAG_NONE: not yet. */
+static int64_t arrival_of(const struct climb *c, size_t block, int32_t input)
+{
+	const struct lag_ladder *l = c->l;
+	const struct lag_block *from = &l->pipe->blocks[input], *to = &l->pipe->blocks[block];
+
+	if (c->rung < LAG_RUNG_SEND_RECV || from->r == to->r)
+		return l->end_ns[input];
+	if (l->receives[block] >= 0)
+		return LAG_VEC_AT(&l->ops, struct lag_message_op, l->receives[block]).end_ns;
+	if (l->end_ns[input] == LAG_NONE)
+		return LAG_NONE;
+	return l->end_ns[input] + transfer_between(l, (int32_t)from->r, (int32_t)to->r);
+}
+
 /* Replays the group at c->rung; false when its blocks wait for each other in a circle. */
 static bool replay(struct climb *c, int64_t *window_ns)
 {
@@ -461,28 +551,26 @@ static bool replay(struct climb *c, int64_t *window_ns)
 	for (int32_t s = 0; s < c->group->n_stages; s++) {
 		for (size_t i = c->from[s]; i < c->to[s]; i++, left++)
 			l->end_ns[i] = LAG_NONE;
+		c->next[s] = c->from[s];
+	}
+	for (size_t i = 0; i < l->ops.n; i++) {
+		struct lag_message_op *op = &LAG_VEC_AT(&l->ops, struct lag_message_op, i);
+
+		op->begin_ns = op->end_ns = LAG_NONE;
 	}
 	while (left > 0 && moved) {
-		moved = false;
+		moved = c->rung >= LAG_RUNG_SEND_RECV && advance_messages(l);
 		for (int32_t s = 0; s < c->group->n_stages; s++) {
-			size_t i = c->from[s];
-
-			while (i < c->to[s] && l->end_ns[i] != LAG_NONE)
-				i++;
-			for (; i < c->to[s]; i++, left--) {
+			for (size_t i = c->next[s]; i < c->to[s]; i = ++c->next[s], left--) {
 				const struct lag_block *b = &l->pipe->blocks[i];
 				int32_t input = input_of(c, s, b);
 				int64_t at = i > c->from[s] ? l->end_ns[i - 1] : 0;
 
-				if (input >= 0 && l->end_ns[input] == LAG_NONE)
-					break;
 				if (input >= 0) {
-					int64_t ready = l->end_ns[input];
+					int64_t ready = arrival_of(c, i, input);
 
-					if (c->rung >= LAG_RUNG_SEND_RECV)
-						ready += transfer_between(
-							l, (int32_t)l->pipe->blocks[input].r,
-							(int32_t)b->r);
+					if (ready == LAG_NONE)
+						break;
 					at = ready > at ? ready : at;
 				}
 				if (c->rung >= LAG_RUNG_HOST && l->launch_ns[i] != LAG_NONE &&
@@ -548,6 +636,25 @@ static bool find_blocks(struct climb *c, int32_t step)
 	return true;
 }
 
+static enum lag_status find_messages(struct climb *c, int32_t step)
+{
+	struct lag_ladder *l = c->l;
+	struct lag_message_blocks blocks = { c->group, c->from, c->to, consumer_of, c };
+	enum lag_status status = lag_messages_find(l->messages, step, &blocks, &l->ops);
+
+	for (int32_t s = 0; s < c->group->n_stages; s++) {
+		for (size_t i = c->from[s]; i < c->to[s]; i++)
+			l->receives[i] = -1;
+	}
+	for (size_t i = 0; i < l->ops.n && !lag_failed(status); i++) {
+		const struct lag_message_op *op = &LAG_VEC_AT(&l->ops, struct lag_message_op, i);
+
+		if (op->receives >= 0)
+			l->receives[op->receives] = (int32_t)i;
+	}
+	return status;
+}
+
 static void measure(const struct climb *c, int32_t stage, struct lag_ladder_stage *out)
 {
 	const struct lag_ladder *l = c->l;
@@ -605,13 +712,18 @@ enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t
 		ladder->slot = lag_calloc(n, sizeof(*ladder->slot));
 		ladder->n_slots = ladder->slot ? n : 0;
 	}
-	c.from = lag_calloc((size_t)c.group->n_stages, sizeof(*c.from));
-	c.to = lag_calloc((size_t)c.group->n_stages, sizeof(*c.to));
-	if (!c.from || !c.to || !ladder->slot)
+	c.from = lag_calloc((size_t)c.group->n_stages, 3 * sizeof(*c.from));
+	if (!c.from || !ladder->slot) {
 		status = LAG_ERR_SYSTEM;
-	else if (find_blocks(&c, (int32_t)step))
-		status = climb(&c, out);
+	} else {
+		c.to = c.from + c.group->n_stages;
+		c.next = c.to + c.group->n_stages;
+		if (find_blocks(&c, (int32_t)step)) {
+			status = find_messages(&c, (int32_t)step);
+			if (!lag_failed(status))
+				status = climb(&c, out);
+		}
+	}
 	free(c.from);
-	free(c.to);
 	return status;
 }

@@ -12,7 +12,7 @@ enum lag_rung {
 	LAG_RUNG_IMBALANCE, /* each stage takes what its sound ranks take (medians) */
 	LAG_RUNG_SLOW,      /* each rank takes what it usually takes itself */
 	LAG_RUNG_VARIATION, /* each forward and backward takes what it took */
-	LAG_RUNG_SEND_RECV, /* inputs arrive after the usual transfer between the two ranks */
+	LAG_RUNG_SEND_RECV, /* inputs come by messages that take time and queue behind others */
 	LAG_RUNG_HOST,      /* gaps inside blocks, and launches that came late */
 	LAG_RUNG_LIMIT,
 };
