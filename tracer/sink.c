@@ -165,6 +165,9 @@ void lag_sink_reclaim(void)
 		uint32_t tid = atomic_load_explicit(&t->tid, memory_order_acquire);
 
 		if (tid && syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
+			/* The thread is gone, so nothing of it is in flight; acquiring what it released
+			 * last hands all it wrote to the slot's next owner. */
+			(void)atomic_load_explicit(&t->busy, memory_order_acquire);
 			atomic_store(&t->busy, 0);
 			atomic_store(&t->tid, 0);
 			push_free(t);
