@@ -103,6 +103,15 @@ static bool skew_factor(const struct lag_clock_solved *s, const struct lag_clock
 	return true;
 }
 
+/* What messages show of a host's constant error. A gap that a slow link on the way explains is no
+ * proof of anything: then at most twice the skew that is assumed without messages. */
+static double measured(const struct path *path, double assumed)
+{
+	double shown = path->gap * path->gap + path->variance;
+	bool certain = path->in_fit || path->gap * path->gap > 4 * path->variance;
+	return certain ? shown : fmin(shown, 4 * assumed);
+}
+
 /* Variance of each host's line against the reference's at x = -1 and 1, the ends of the run, where it
  * is worst. Errors that every collective repeats are what messages show of them; without messages,
  * what the weights assume. */
@@ -117,8 +126,7 @@ static void line_variance(const struct lag_clock_solved *s, const struct path *p
 		if (h == s->reference)
 			var[h] = 0;
 		else if (isfinite(path[h].variance))
-			var[h] = own / fmax(l->n_obs, 1) + path[h].gap * path[h].gap +
-				 path[h].variance;
+			var[h] = own / fmax(l->n_obs, 1) + measured(&path[h], own);
 		else if (g->often[h] == g->often[s->reference])
 			var[h] = own;
 		else
