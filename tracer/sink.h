@@ -13,7 +13,7 @@ struct lag_thread {
 	struct lag_trace_producer prod;
 	_Atomic uint32_t busy;                /* its thread is between enter and leave */
 	_Atomic uint32_t tid;                 /* 0 = free */
-	_Atomic uint32_t next;                        /* free list: index + 1 */
+	_Atomic uint32_t next;                /* free list: index + 1 */
 	_Atomic uint64_t n_hooks, sampled_ns; /* own time: every LAG_SINK_SAMPLE-th hook is timed */
 	int64_t entered_ns;
 };
