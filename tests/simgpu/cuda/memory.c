@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MAP_FROM (64 * 1024) /* smaller ones come from malloc */
+#define MAP_FROM 65536UL /* smaller ones come from malloc */
 
 struct block {
 	char *base;

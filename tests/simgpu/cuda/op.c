@@ -51,7 +51,7 @@ void sim_op_unref(struct sim_op *op)
 
 void sim_op_after(struct sim_op *op, struct sim_op *dep)
 {
-	struct sim_op **v = realloc(op->deps, (op->n_deps + 1) * sizeof(*v));
+	struct sim_op **v = realloc(op->deps, (op->n_deps + 1) * sizeof(void *));
 
 	if (!v) {
 		abort();
@@ -218,6 +218,7 @@ struct sim_op *sim_op_runnable_host(int64_t now)
 /* A full hardware queue makes the launching thread wait for its oldest operation. */
 static void wait_for_room(struct sim_stream *s)
 {
+	/* The stream keeps a reference of its own. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	while (s->n_ops >= sim_eng.queue_depth && s->head) {
 		struct sim_op *head = sim_op_ref(s->head);
 		sim_engine_unlock();
@@ -247,6 +248,15 @@ struct sim_op *sim_enqueue(struct sim_stream *s, struct sim_op *op, bool keep)
 	return keep ? op : NULL;
 }
 
+static void wait_for_ever(void) __attribute__((noreturn));
+
+static void wait_for_ever(void)
+{
+	for (;;) {
+		sim_sleep_until(sim_true_ns() + SIM_NS_PER_S);
+	}
+}
+
 void sim_op_wait(struct sim_op *op)
 {
 	sim_engine_lock();
@@ -257,8 +267,8 @@ void sim_op_wait(struct sim_op *op)
 	}
 	int64_t end = op->end_ns;
 	sim_engine_unlock();
-	while (end == SIM_NEVER) {
-		sim_sleep_until(sim_true_ns() + SIM_NS_PER_S);
+	if (end == SIM_NEVER) {
+		wait_for_ever();
 	}
 	sim_sleep_until(end);
 	sim_host_waited(end);

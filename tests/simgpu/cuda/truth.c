@@ -69,7 +69,8 @@ static void put_env(const char *name)
 		return;
 	}
 	for (; *v && n + 1 < sizeof clean; v++) {
-		clean[n++] = *v < ' ' || *v == '"' || *v == '\\' ? ' ' : *v;
+		bool plain = *v >= ' ' && *v != '"' && *v != '\\';
+		clean[n++] = (char)(plain ? *v : ' ');
 	}
 	clean[n] = '\0';
 	put(",\n  \"%s\": \"%s\"", name, clean);
