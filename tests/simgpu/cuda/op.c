@@ -218,8 +218,8 @@ struct sim_op *sim_op_runnable_host(int64_t now)
 /* A full hardware queue makes the launching thread wait for its oldest operation. */
 static void wait_for_room(struct sim_stream *s)
 {
-	/* The stream keeps a reference of its own. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	while (s->n_ops >= sim_eng.queue_depth && s->head) {
+		/* The stream has a reference too. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		struct sim_op *head = sim_op_ref(s->head);
 		sim_engine_unlock();
 		sim_op_wait(head);
