@@ -18,9 +18,9 @@ LAG_EXPORT ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size
 				      ncclDataType_t datatype, ncclRedOp_t redop, ncclComm_t comm,
 				      cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = {
-		LAG_FUNC_ALL_REDUCE, count, datatype, redop, LAG_NONE, comm, stream, 0, false
+		LAG_FUNC_ALL_REDUCE, count, datatype, redop, LAG_NONE, comm, stream, real, 0, false
 	};
 	ncclResult_t rc = ABSENT;
 
@@ -34,9 +34,9 @@ LAG_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t 
 				   ncclDataType_t datatype, ncclRedOp_t redop, int root,
 				   ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_REDUCE, count, datatype, redop, root, comm,
-				  stream,          0,     false };
+				  stream,          real,  0,        false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -50,9 +50,9 @@ LAG_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size
 				      ncclDataType_t datatype, int root, ncclComm_t comm,
 				      cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = {
-		LAG_FUNC_BROADCAST, count, datatype, LAG_NONE, root, comm, stream, 0, false
+		LAG_FUNC_BROADCAST, count, datatype, LAG_NONE, root, comm, stream, real, 0, false
 	};
 	ncclResult_t rc = ABSENT;
 
@@ -65,9 +65,9 @@ LAG_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size
 LAG_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
 				  ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = {
-		LAG_FUNC_BROADCAST, count, datatype, LAG_NONE, root, comm, stream, 0, false
+		LAG_FUNC_BROADCAST, count, datatype, LAG_NONE, root, comm, stream, real, 0, false
 	};
 	ncclResult_t rc = ABSENT;
 
@@ -80,10 +80,17 @@ LAG_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datat
 LAG_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
 				      ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct lag_op_call op = {
-		LAG_FUNC_ALL_GATHER, sendcount, datatype, LAG_NONE, LAG_NONE, comm, stream, 0, false
-	};
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
+	struct lag_op_call op = { LAG_FUNC_ALL_GATHER,
+				  sendcount,
+				  datatype,
+				  LAG_NONE,
+				  LAG_NONE,
+				  comm,
+				  stream,
+				  real,
+				  0,
+				  false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -96,7 +103,7 @@ LAG_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, 
 					  ncclDataType_t datatype, ncclRedOp_t redop,
 					  ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_REDUCE_SCATTER,
 				  recvcount,
 				  datatype,
@@ -104,6 +111,7 @@ LAG_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, 
 				  LAG_NONE,
 				  comm,
 				  stream,
+				  real,
 				  0,
 				  false };
 	ncclResult_t rc = ABSENT;
@@ -118,10 +126,17 @@ LAG_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, 
 LAG_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
 				     ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct lag_op_call op = {
-		LAG_FUNC_ALL_TO_ALL, count, datatype, LAG_NONE, LAG_NONE, comm, stream, 0, false
-	};
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
+	struct lag_op_call op = { LAG_FUNC_ALL_TO_ALL,
+				  count,
+				  datatype,
+				  LAG_NONE,
+				  LAG_NONE,
+				  comm,
+				  stream,
+				  real,
+				  0,
+				  false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -134,9 +149,9 @@ LAG_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t 
 				   ncclDataType_t datatype, int root, ncclComm_t comm,
 				   cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_GATHER, count, datatype, LAG_NONE, root, comm,
-				  stream,          0,     false };
+				  stream,          real,  0,        false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -149,9 +164,9 @@ LAG_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t
 				    ncclDataType_t datatype, int root, ncclComm_t comm,
 				    cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_SCATTER, count, datatype, LAG_NONE, root, comm,
-				  stream,           0,     false };
+				  stream,           real,  0,        false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -163,9 +178,9 @@ LAG_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t
 LAG_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype,
 				 int peer, ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_SEND, count,  datatype, LAG_NONE, peer,
-				  comm,          stream, 0,        false };
+				  comm,          stream, real,     0,        false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -177,9 +192,9 @@ LAG_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataTyp
 LAG_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
 				 ncclComm_t comm, cudaStream_t stream)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	struct lag_op_call op = { LAG_FUNC_RECV, count,  datatype, LAG_NONE, peer,
-				  comm,          stream, 0,        false };
+				  comm,          stream, real,     0,        false };
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
@@ -190,7 +205,7 @@ LAG_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t da
 
 LAG_EXPORT ncclResult_t ncclGroupStart(void)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclGroupStart ? real->ncclGroupStart() : ABSENT;
 
@@ -200,9 +215,9 @@ LAG_EXPORT ncclResult_t ncclGroupStart(void)
 	return rc;
 }
 
-static ncclResult_t group_end(ncclSimInfo_t *simulate, bool is_simulation)
+static ncclResult_t group_end(const struct lag_nccl_real *real, ncclSimInfo_t *simulate,
+			      bool is_simulation)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
 	bool ours = lag_life_enter(), pushed = false;
 	ncclResult_t rc = ABSENT;
 	int64_t launch_ns = 0;
@@ -223,10 +238,10 @@ static ncclResult_t group_end(ncclSimInfo_t *simulate, bool is_simulation)
 
 LAG_EXPORT ncclResult_t ncclGroupEnd(void)
 {
-	return group_end(NULL, false);
+	return group_end(LAG_NCCL_REAL(NULL), NULL, false);
 }
 
 LAG_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {
-	return group_end(simInfo, true);
+	return group_end(LAG_NCCL_REAL(NULL), simInfo, true);
 }

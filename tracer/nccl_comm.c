@@ -37,7 +37,7 @@ struct lag_comm *lag_comm_find(uintptr_t key)
 }
 
 struct lag_comm *lag_comm_add(uintptr_t key, uint64_t hash, int64_t n_ranks, int64_t rank,
-			      int64_t parent)
+			      int64_t parent, const struct lag_nccl_real *real)
 {
 	size_t slot = (size_t)lag_hash_u64(key);
 
@@ -54,6 +54,7 @@ struct lag_comm *lag_comm_add(uintptr_t key, uint64_t hash, int64_t n_ranks, int
 		comm->rank = rank;
 		comm->device = LAG_NONE;
 		comm->parent = parent;
+		comm->real = real;
 		comm->created_ns = lag_clock_now();
 		atomic_store_explicit(&comm->key, key, memory_order_release);
 		return comm;
@@ -71,11 +72,13 @@ void lag_comm_forget(uintptr_t key)
 
 bool lag_comm_complete(struct lag_comm *comm)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = comm->real;
 	ncclComm_t handle = (ncclComm_t)atomic_load(&comm->key); /* NOLINT: the key is the handle */
 	bool news = false;
 	int v;
 
+	if (!real)
+		return false;
 	if (comm->n_ranks == LAG_NONE && real->ncclCommCount && !real->ncclCommCount(handle, &v)) {
 		comm->n_ranks = v;
 		news = true;

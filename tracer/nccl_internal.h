@@ -14,8 +14,13 @@ struct lag_nccl_real {
 #include "tracer/hooks.def"
 };
 
-const struct lag_nccl_real *lag_nccl_real(void);
-uint32_t lag_nccl_copies(void); /* NCCLs in this process */
+/* The functions that the call at `caller` (its return address) means, on this communicator if there is
+ * one. Never NULL; all members are NULL in a program without NCCL. */
+const struct lag_nccl_real *lag_nccl_real(void *caller, ncclComm_t handle);
+#define LAG_NCCL_REAL(handle) lag_nccl_real(__builtin_return_address(0), handle)
+
+uint32_t lag_nccl_copies(void);                        /* NCCLs that this process has used */
+const struct lag_nccl_real *lag_nccl_copy(uint32_t i); /* i < lag_nccl_copies() */
 
 /* A communicator of this process. Entries are never freed: their number is bounded, and a destroyed
  * one is only made unreachable. */
@@ -26,6 +31,8 @@ struct lag_comm {
 	_Atomic uint64_t nccl_hash, seq, n_children;
 	_Atomic int64_t n_ranks, rank, device;
 	int64_t created_ns, parent;
+	const struct lag_nccl_real
+		*real;       /* the copy that made it; NULL where only annotations show it */
 	_Atomic bool failed; /* an asynchronous error has been recorded */
 };
 
@@ -33,7 +40,7 @@ struct lag_comm *lag_comm_find(uintptr_t key); /* NULL = unknown */
 
 /* Makes the communicator known; NULL when the table is full. Does not write its record. */
 struct lag_comm *lag_comm_add(uintptr_t key, uint64_t hash, int64_t n_ranks, int64_t rank,
-			      int64_t parent);
+			      int64_t parent, const struct lag_nccl_real *real);
 void lag_comm_forget(uintptr_t key);
 
 /* Fills what NCCL can tell by now (ranks, own rank, device); true when something was new. */
@@ -71,6 +78,7 @@ struct lag_op_call {
 	int64_t redop, peer; /* LAG_NONE = none */
 	ncclComm_t comm;
 	void *stream;
+	const struct lag_nccl_real *real;
 	/* kept between enter and leave */
 	int64_t id;
 	bool pushed;

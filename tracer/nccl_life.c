@@ -18,6 +18,7 @@ struct pending {
 	ncclComm_t *handle;
 	uint64_t hash;
 	int64_t n_ranks, rank, parent;
+	const struct lag_nccl_real *real;
 	uint64_t nccl_hash; /* 0 = not told, as for all but one of many */
 };
 
@@ -48,7 +49,7 @@ static void announce(const struct pending *p)
 
 	if (!handle || comm)
 		return;
-	comm = lag_comm_add((uintptr_t)handle, p->hash, p->n_ranks, p->rank, p->parent);
+	comm = lag_comm_add((uintptr_t)handle, p->hash, p->n_ranks, p->rank, p->parent, p->real);
 	t = comm ? lag_sink_enter(LAG_REC_comm) : NULL;
 	if (!t)
 		return;
@@ -97,7 +98,7 @@ void lag_life_group_done(void)
 
 LAG_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
 	struct lag_nccl_thread *self = lag_nccl_self();
 	ncclResult_t rc;
 
@@ -112,9 +113,10 @@ LAG_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 LAG_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
 					 int rank)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE,
-			     0 };
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
+	struct pending p = {
+		comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE, real, 0
+	};
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRank
 				  ? real->ncclCommInitRank(comm, nranks, commId, rank)
@@ -129,9 +131,10 @@ LAG_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqu
 LAG_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId,
 					       int rank, ncclConfig_t *config)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE,
-			     0 };
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
+	struct pending p = {
+		comm, lag_hash_bytes(&commId, sizeof(commId)), nranks, rank, LAG_NONE, real, 0
+	};
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRankConfig
 				  ? real->ncclCommInitRankConfig(comm, nranks, commId, rank, config)
@@ -147,11 +150,12 @@ LAG_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks
 						 int nId, ncclUniqueId *commIds,
 						 ncclConfig_t *config)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
 	bool known = nId > 0 && commIds;
 	struct pending p = { newcomm,  known ? lag_hash_bytes(&commIds[0], sizeof(commIds[0])) : 0,
 			     nranks,   myrank,
-			     LAG_NONE, 0 };
+			     LAG_NONE, real,
+			     0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommInitRankScalable
 				  ? real->ncclCommInitRankScalable(newcomm, nranks, myrank, nId,
@@ -166,7 +170,7 @@ LAG_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks
 
 LAG_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(NULL);
 	struct lag_nccl_thread *self = lag_nccl_self();
 	bool ours = lag_life_enter();
 	ncclResult_t rc;
@@ -177,7 +181,7 @@ LAG_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *d
 	lag_life_leave();
 	self->made_hash = 0;
 	for (int i = 0; ours && rc == ncclSuccess && i < ndev; i++) {
-		struct pending p = { &comm[i], self->unique_hash, ndev, i, LAG_NONE, 0 };
+		struct pending p = { &comm[i], self->unique_hash, ndev, i, LAG_NONE, real, 0 };
 
 		made(&p, rc);
 	}
@@ -200,8 +204,8 @@ static void begin_child(ncclComm_t parent, uint64_t salt, struct pending *p)
 LAG_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
 				      ncclConfig_t *config)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, 0 };
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
+	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, real, 0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc;
 
@@ -218,8 +222,8 @@ LAG_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 				       int excludeRanksCount, ncclComm_t *newcomm,
 				       ncclConfig_t *config, int shrinkFlags)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
-	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, 0 };
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
+	struct pending p = { newcomm, 0, LAG_NONE, LAG_NONE, LAG_NONE, real, 0 };
 	bool ours = lag_life_enter();
 	ncclResult_t rc = ABSENT;
 
@@ -236,7 +240,7 @@ LAG_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 
 LAG_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommFinalize ? real->ncclCommFinalize(comm) : ABSENT;
 
@@ -249,7 +253,7 @@ LAG_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 /* The record comes first: once the real call has returned, the handle can belong to a new one. */
 LAG_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	bool ours = lag_life_enter();
 	ncclResult_t rc;
 
@@ -264,7 +268,7 @@ LAG_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 LAG_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	bool ours = lag_life_enter();
 	ncclResult_t rc;
 
@@ -279,7 +283,7 @@ LAG_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 LAG_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommRevoke ? real->ncclCommRevoke(comm, revokeFlags) : ABSENT;
 
@@ -291,7 +295,7 @@ LAG_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 
 LAG_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
-	const struct lag_nccl_real *real = lag_nccl_real();
+	const struct lag_nccl_real *real = LAG_NCCL_REAL(comm);
 	bool ours = lag_life_enter();
 	ncclResult_t rc = real->ncclCommGetAsyncError
 				  ? real->ncclCommGetAsyncError(comm, asyncError)

@@ -40,7 +40,7 @@ static struct lag_comm *noted_comm(const struct lag_nccl_note *note)
 	if (comm)
 		return comm;
 	comm = lag_comm_add((uintptr_t)note->comm_hash, lag_hash_u64(note->comm_hash),
-			    note->n_ranks, note->rank, LAG_NONE);
+			    note->n_ranks, note->rank, LAG_NONE, NULL);
 	if (comm) {
 		comm->device = note->device;
 		learn_hash(comm, note->comm_hash);

@@ -31,12 +31,13 @@ static bool is_p2p(enum lag_func func)
 }
 
 /* A communicator that was made where we could not see it: no identity, but its operations count. */
-static struct lag_comm *find_comm(struct lag_thread *t, ncclComm_t handle)
+static struct lag_comm *find_comm(struct lag_thread *t, ncclComm_t handle,
+				  const struct lag_nccl_real *real)
 {
 	struct lag_comm *comm = lag_comm_find((uintptr_t)handle);
 
 	if (!comm && handle) {
-		comm = lag_comm_add((uintptr_t)handle, 0, LAG_NONE, LAG_NONE, LAG_NONE);
+		comm = lag_comm_add((uintptr_t)handle, 0, LAG_NONE, LAG_NONE, LAG_NONE, real);
 		if (comm) {
 			(void)lag_comm_complete(comm);
 			lag_comm_write(t, comm);
@@ -101,7 +102,7 @@ void lag_op_enter(struct lag_op_call *op)
 	if (self.depth++ == 0 && lag_config_get()->nccl && lag_tracer_start())
 		t = lag_sink_enter(LAG_REC_op);
 	if (t) {
-		struct lag_comm *comm = find_comm(t, op->comm);
+		struct lag_comm *comm = find_comm(t, op->comm, op->real);
 
 		self.comm = comm;
 		if (comm)
@@ -191,19 +192,21 @@ void lag_group_end_leave(bool pushed, int64_t launch_ns, int64_t result)
 
 void lag_nccl_describe(struct lag_trace_producer *prod)
 {
-	static bool done;
+	static uint32_t told;
 	char text[32];
 	int v;
 
-	/* Not before the program has used NCCL itself: looking it up is its first call's business. */
-	if (done || !lag_nccl_copies() || !lag_nccl_real()->ncclGetVersion ||
-	    lag_nccl_real()->ncclGetVersion(&v))
-		return;
-	done = true;
-	(void)snprintf(text, sizeof(text), "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
-	lag_self_meta(prod, "nccl", text);
-	if (lag_nccl_copies() > 1) {
-		(void)snprintf(text, sizeof(text), "%u", lag_nccl_copies());
-		lag_self_meta(prod, "nccl_copies", text);
+	/* Only the copies that the program has used: looking for them is its first call's business. */
+	for (; told < lag_nccl_copies(); told++) {
+		const struct lag_nccl_real *real = lag_nccl_copy(told);
+
+		if (!real->ncclGetVersion || real->ncclGetVersion(&v))
+			continue;
+		(void)snprintf(text, sizeof(text), "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
+		lag_self_meta(prod, "nccl", text);
+		if (told) {
+			(void)snprintf(text, sizeof(text), "%u", told + 1);
+			lag_self_meta(prod, "nccl_copies", text);
+		}
 	}
 }

@@ -92,6 +92,30 @@ def loaded(tmp):
         r.equal([x["name"] for x in t.of("range")], ["work"], "its annotations")
 
 
+TWO = """
+import ctypes, sys
+small, fake = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(sys.argv[2])
+for n in range(1, 4):
+    assert fake.pt_fake_work(n) == n
+    small.pt_small_work(n)
+"""
+
+
+def two_copies(tmp):
+    """Two libraries, each loaded privately with an NCCL of its own: every call gets to its own."""
+    for first in (0, 1):
+        libraries = [r.app("libptsmall.so"), r.app("libptfake.so")]
+        script = TWO if first else TWO.replace("    assert fake", "    small.pt_small_work(1); assert fake")
+        out = tmp(f"two{first}")
+        done = r.record(out, [sys.executable, "-c", script, *libraries])
+        r.equal((done.returncode, done.stderr), (0, b""), "two NCCLs")
+        t = r.one(out)
+        by_type = [o["datatype"] for o in t.of("op")]
+        r.equal((by_type.count(0), by_type.count(7)), (6, 6 if first else 9), "operations of both")
+        r.check({e["result"] for e in t.of("op_end")} == {0}, "none was refused")
+        r.check({"key": "nccl_copies", "value": "2"} in t.of("meta"), "both are noticed")
+
+
 def real(tmp):
     folder = r.need_real("libnccl.so.2")
     env = r.environment({"LD_LIBRARY_PATH": folder}, simulated=False)
@@ -118,6 +142,7 @@ def main():
         simulated(tmp)
         loaded(tmp)
         threads(tmp)
+        two_copies(tmp)
         real(tmp)
 
 
