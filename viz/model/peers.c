@@ -8,6 +8,8 @@
 #include "schema/base/map.h"
 #include "viz/model/interval.h"
 
+#define SAME_WORK 0.05 /* a stage's kernels are those of the job when they take the same to this */
+
 struct value {
 	double mean;
 	size_t r;
@@ -18,6 +20,7 @@ struct work {
 	const struct lag_steps *steps;
 	const struct lag_roles *roles;
 	struct lag_peers *out;
+	uint8_t *left_out;               /* by gpu event: not compared */
 	double *total;                   /* [key * n_ranks + r] */
 	double *compute;                 /* by rank: compute a complete step */
 	double *stage_ratio, *job_ratio; /* [key * n_ranks + r]: mean v. others */
@@ -66,40 +69,135 @@ static enum lag_status other_communication(const struct work *w, size_t r,
 	return LAG_OK;
 }
 
-/* Numbers the kernels: equal name, launch configuration, and being beside communication or not. */
+/* Numbers the kernels: equal name and launch configuration. */
 static enum lag_status find_keys(struct work *w)
 {
 	struct lag_map keys = { 0 };
 	enum lag_status status = LAG_OK;
 
-	for (size_t i = 0; i < w->trace->n_gpu; i++)
+	for (size_t i = 0; i < w->trace->n_gpu && !lag_failed(status); i++) {
+		const struct lag_gpu_event *g = &w->trace->gpu[i];
+		uint64_t id, key;
+
 		w->out->key[i] = -1;
+		if (g->class != LAG_CLASS_COMPUTE || g->end_ns == LAG_NONE ||
+		    w->steps->of_gpu[i] < 0)
+			continue;
+		key = lag_hash_pair(g->full, (uint64_t)(g->config + 1));
+		if (!lag_map_find(&keys, key, &id)) {
+			id = w->out->n_keys++;
+			status = lag_map_set(&keys, key, id);
+		}
+		w->out->key[i] = (int32_t)id;
+	}
+	lag_map_release(&keys);
+	return status;
+}
+
+/* The n-th kernel of a name in a step, over all ranks and steps. */
+struct place {
+	uint32_t n, n_beside;
+};
+
+/* Which turn of its name a kernel has in its step; events of one rank come in order of time. */
+struct turns {
+	uint32_t *next;
+	int32_t *step;
+};
+
+static uint64_t place_key(struct turns *t, int32_t key, int32_t step)
+{
+	if (t->step[key] != step) {
+		t->step[key] = step;
+		t->next[key] = 0;
+	}
+	return ((uint64_t)(uint32_t)key << 32) | t->next[key]++;
+}
+
+static void restart(struct turns *t, size_t n_keys)
+{
+	for (size_t k = 0; k < n_keys; k++)
+		t->step[k] = -1;
+}
+
+static enum lag_status count_places(struct work *w, struct turns *t, struct lag_map *index,
+				    struct lag_vec *places)
+{
+	enum lag_status status = LAG_OK;
+
 	for (size_t r = 0; r < w->trace->n_ranks && !lag_failed(status); r++) {
 		const struct lag_rank *rank = &w->trace->ranks[r];
 		struct lag_intervals comm = { 0 };
 
+		restart(t, w->out->n_keys);
 		status = other_communication(w, r, &comm);
 		for (size_t i = rank->gpu_begin; i < rank->gpu_end && !lag_failed(status); i++) {
 			const struct lag_gpu_event *g = &w->trace->gpu[i];
-			uint64_t id, key;
-			bool beside;
+			uint64_t at, key;
+			struct place *place;
 
-			if (g->class != LAG_CLASS_COMPUTE || g->end_ns == LAG_NONE ||
-			    w->steps->of_gpu[i] < 0)
+			if (w->out->key[i] < 0)
 				continue;
-			beside = 2 * lag_intervals_length_in(&comm, g->start_ns, g->end_ns) >
-				 g->end_ns - g->start_ns;
-			key = lag_hash_pair(lag_hash_pair(g->full, (uint64_t)(g->config + 1)),
-					    beside);
-			if (!lag_map_find(&keys, key, &id)) {
-				id = w->out->n_keys++;
-				status = lag_map_set(&keys, key, id);
+			key = place_key(t, w->out->key[i], w->steps->of_gpu[i]);
+			if (!lag_map_find(index, key, &at)) {
+				at = places->n;
+				status = lag_vec_push(places) ? lag_map_set(index, key, at)
+							      : LAG_ERR_SYSTEM;
+				if (lag_failed(status))
+					break;
 			}
-			w->out->key[i] = (int32_t)id;
+			place = &LAG_VEC_AT(places, struct place, at);
+			place->n++;
+			place->n_beside +=
+				2 * lag_intervals_length_in(&comm, g->start_ns, g->end_ns) >
+				g->end_ns - g->start_ns;
 		}
 		lag_intervals_release(&comm);
 	}
-	lag_map_release(&keys);
+	return status;
+}
+
+/* Leaves out kernels that run beside communication. The same places are left out on all ranks: kernels of
+ * one name may take unequal times, and their mix must stay the same. A name that would have nothing
+ * left is compared as it is. */
+static enum lag_status leave_out(struct work *w)
+{
+	size_t n_keys = w->out->n_keys;
+	struct turns t = { lag_calloc(n_keys, sizeof(*t.next)),
+			   lag_calloc(n_keys, sizeof(*t.step)) };
+	uint32_t *kept = lag_calloc(n_keys, sizeof(*kept));
+	struct lag_vec places = LAG_VEC_INIT(struct place);
+	struct lag_map index = { 0 };
+	enum lag_status status = t.next && t.step && kept ? LAG_OK : LAG_ERR_SYSTEM;
+
+	if (!lag_failed(status))
+		status = count_places(w, &t, &index, &places);
+	for (size_t r = 0; r < w->trace->n_ranks && !lag_failed(status); r++) {
+		const struct lag_rank *rank = &w->trace->ranks[r];
+
+		restart(&t, n_keys);
+		for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
+			const struct place *place;
+			uint64_t at = 0;
+
+			if (w->out->key[i] < 0)
+				continue;
+			(void)lag_map_find(&index,
+					   place_key(&t, w->out->key[i], w->steps->of_gpu[i]), &at);
+			place = &LAG_VEC_AT(&places, struct place, at);
+			w->left_out[i] = 4 * place->n_beside > place->n;
+			kept[w->out->key[i]] += !w->left_out[i];
+		}
+	}
+	for (size_t i = 0; i < w->trace->n_gpu && !lag_failed(status); i++) {
+		if (w->out->key[i] >= 0 && kept[w->out->key[i]] == 0)
+			w->left_out[i] = 0;
+	}
+	free(t.next);
+	free(t.step);
+	free(kept);
+	lag_vec_release(&places);
+	lag_map_release(&index);
 	return status;
 }
 
@@ -116,12 +214,14 @@ static void sum_up(struct work *w)
 
 		if (out->key[i] < 0)
 			continue;
+		if (w->steps->steps[w->steps->of_gpu[i]].complete)
+			w->compute[g->r] += (double)(g->end_ns - g->start_ns);
+		if (w->left_out[i])
+			continue;
 		at = (size_t)out->key[i] * out->n_ranks + g->r;
 		/* mean holds the count until the end of this function. */
 		out->mean[at] += 1;
 		w->total[at] += (double)(g->end_ns - g->start_ns);
-		if (w->steps->steps[w->steps->of_gpu[i]].complete)
-			w->compute[g->r] += (double)(g->end_ns - g->start_ns);
 	}
 	for (size_t k = 0; k < out->n_keys * out->n_ranks; k++)
 		out->mean[k] = out->mean[k] > 0 ? w->total[k] / out->mean[k] : NAN;
@@ -213,8 +313,14 @@ static double low_quartile(double *pairs, size_t n)
 	return NAN;
 }
 
-/* References of all kernels and ranks. The whole job gives the steadier one where three others run
- * the kernel, but only peers of the stage make it one. */
+static bool is_same(double a, double b)
+{
+	return fabs(a / b - 1) <= SAME_WORK;
+}
+
+/* References of all kernels and ranks. The whole job gives the steadier one where three others run the
+ * kernel, but only where the rank or the others of its stage agree with it: one name may do different
+ * work in another stage, and only peers of the stage do the same for sure. */
 static void refer(struct work *w)
 {
 	struct lag_peers *out = w->out;
@@ -227,12 +333,19 @@ static void refer(struct work *w)
 			out->reference[at] = w->stage_ratio[at] = w->job_ratio[at] = NAN;
 			if (isnan(out->mean[at]) || w->n_stage[r] == 0)
 				continue;
+			out->reference[at] = w->stage[r];
 			w->stage_ratio[at] = out->mean[at] / w->stage[r];
+			if (w->n_job[r] < 3 || (!is_same(w->stage[r], w->job[r]) &&
+						!is_same(out->mean[at], w->job[r])))
+				continue;
+			out->reference[at] = w->job[r];
+			w->job_ratio[at] = out->mean[at] / w->job[r];
 			if (w->n_job[r] > out->ranks[r].n_compared)
 				out->ranks[r].n_compared = (uint32_t)w->n_job[r];
-			if (w->n_job[r] >= 3)
-				w->job_ratio[at] = out->mean[at] / w->job[r];
-			out->reference[at] = w->n_job[r] >= 3 ? w->job[r] : w->stage[r];
+		}
+		for (size_t r = 0; r < out->n_ranks; r++) {
+			if (out->ranks[r].n_compared < w->n_stage[r])
+				out->ranks[r].n_compared = (uint32_t)w->n_stage[r];
 		}
 	}
 }
@@ -285,7 +398,7 @@ static void compare_steps(struct work *w)
 		size_t at;
 		double ref;
 
-		if (out->key[i] < 0)
+		if (out->key[i] < 0 || w->left_out[i])
 			continue;
 		ref = out->reference[(size_t)out->key[i] * out->n_ranks + g->r];
 		if (isnan(ref))
@@ -385,8 +498,11 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 
 	*out = (struct lag_peers){ .n_ranks = trace->n_ranks, .n_steps = steps->n_steps };
 	out->key = lag_calloc(trace->n_gpu, sizeof(*out->key));
-	if (out->key)
+	w.left_out = lag_calloc(trace->n_gpu, sizeof(*w.left_out));
+	if (out->key && w.left_out)
 		status = find_keys(&w);
+	if (!lag_failed(status))
+		status = leave_out(&w);
 	if (!lag_failed(status))
 		status = allocate(&w);
 	if (!lag_failed(status)) {
@@ -401,6 +517,7 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 		for (size_t r = 0; r < out->n_ranks; r++)
 			judge(&w, r);
 	}
+	free(w.left_out);
 	free(w.total);
 	free(w.compute);
 	free(w.values);
