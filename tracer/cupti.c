@@ -25,7 +25,7 @@ static struct {
 	char missing[160];   /* kinds that were refused */
 	int64_t opened_ns;
 	bool described;
-	_Atomic uint64_t requests;
+	_Atomic uint64_t requests, completed;
 	uint64_t bad_counted;
 } cupti;
 
@@ -48,8 +48,10 @@ static void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t *bu
 	(void)context;
 	(void)stream;
 	(void)size;
-	if (buffer)
-		lag_cupti_pool_complete(buffer, valid);
+	if (!buffer)
+		return;
+	atomic_fetch_add_explicit(&cupti.completed, 1, memory_order_relaxed);
+	lag_cupti_pool_complete(buffer, valid);
 }
 
 /* A context is what makes this process worth a file: until now there is neither file nor thread. */
@@ -257,6 +259,16 @@ void lag_cupti_count_lost(struct lag_trace_counters *counters, bool last)
 uint64_t lag_cupti_requests(void)
 {
 	return atomic_load_explicit(&cupti.requests, memory_order_relaxed);
+}
+
+uint64_t lag_cupti_completed(void)
+{
+	return atomic_load_explicit(&cupti.completed, memory_order_relaxed);
+}
+
+bool lag_cupti_is_active(void)
+{
+	return atomic_load_explicit(&cupti.active, memory_order_acquire);
 }
 
 bool lag_cupti_timestamp(int64_t *ns)

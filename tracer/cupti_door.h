@@ -15,7 +15,9 @@ bool lag_cupti_drain(struct lag_trace_producer *prod);    /* true: finished GPU 
 void lag_cupti_flush(bool force);
 /* Adds what CUPTI dropped since the last call; with `last`, also what it showed only unstarted. */
 void lag_cupti_count_lost(struct lag_trace_counters *counters, bool last);
-uint64_t lag_cupti_requests(void); /* buffers CUPTI has asked for so far */
+uint64_t lag_cupti_requests(void);  /* buffers CUPTI has asked for so far */
+uint64_t lag_cupti_completed(void); /* and given back */
+bool lag_cupti_is_active(void);
 
 /* Any thread. */
 bool lag_cupti_timestamp(int64_t *ns);

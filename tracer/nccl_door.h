@@ -8,6 +8,8 @@
 /* Version and number of copies, once known. Writer thread. */
 void lag_nccl_describe(struct lag_trace_producer *prod);
 
+int64_t lag_nccl_n_ops(void); /* operations and groups so far */
+
 /* What an annotation of NCCL's own domain tells. comm_hash 0, others LAG_NONE: not told. */
 struct lag_nccl_note {
 	uint64_t comm_hash;

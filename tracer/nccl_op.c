@@ -25,6 +25,11 @@ int64_t lag_nccl_next_id(void)
 	return atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
 }
 
+int64_t lag_nccl_n_ops(void)
+{
+	return atomic_load_explicit(&last_id, memory_order_relaxed);
+}
+
 static bool is_p2p(enum lag_func func)
 {
 	return func == LAG_FUNC_SEND || func == LAG_FUNC_RECV;

@@ -21,6 +21,7 @@
 #include "tracer/self.h"
 #include "tracer/spool.h"
 #include "tracer/tracer.h"
+#include "tracer/watch.h"
 
 #define TICK_MS       100
 #define FLUSH_NS      250000000
@@ -159,6 +160,7 @@ static void tick(void)
 	if (now - writer.second_ns >= SECOND_NS) {
 		writer.second_ns = now;
 		each_second();
+		lag_watch_tick(writer.prod, now);
 	}
 }
 

@@ -68,6 +68,20 @@ def hang(tmp):
         r.equal(t.clean_exit, 0, "no orderly end")
 
 
+def takeover(tmp):
+    """A framework's profiler replaces our buffer callbacks: the program goes on, the gap is in the trace."""
+    done = r.record(tmp("takeover"), [r.app("takeover"), "6"])
+    r.equal((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""), "the program")
+    t = r.one(tmp("takeover"))
+    r.check(len(t.of("op")) > 40 and t.of("kernel"), "calls are still recorded, and what came before")
+    gaps = [g for g in t.of("gap") if "took them over" in g["reason"]]
+    r.check(gaps, "the gap")
+    silent = sum(g["until_ns"] - g["from_ns"] for g in gaps)
+    r.check(2.5e9 < silent < 7e9, f"its length: {silent}")
+    for t in train(tmp, "quiet", args=("--steps", "60", "--fwd-us", "3000")):
+        r.equal(t.of("gap"), [], "no gap without a reason")
+
+
 def doors(tmp):
     env = {"CUDA_INJECTION64_PATH": "/opt/other/libtool.so"}
     done = r.run([r.LAGGARD, "record", "-o", tmp("doors"), "--", r.app("fastexit"), "3"], r.environment(env))
@@ -138,7 +152,7 @@ def disk(tmp):
 def main():
     r.need_simgpu()
     with r.Folder() as tmp:
-        for part in (cupti, cap, doors, choices, spool, disk, hang):
+        for part in (cupti, takeover, cap, doors, choices, spool, disk, hang):
             part(tmp)
 
 
