@@ -27,7 +27,7 @@ enum lag_peer_state {
 struct lag_peer {
 	enum lag_peer_state state;
 	uint32_t n_peers; /* recorded ranks of the same stage, without itself */
-	double ratio;     /* of the kernels that the data do not change, v. the others of its stage */
+	double ratio; /* of the kernels that the data do not change, v. the others of its stage */
 	double job_ratio; /* the same v. all ranks that run these kernels; NAN: fewer than four */
 	uint32_t n_compared; /* how many others the better of the two ratios rests on */
 	double work_ratio;   /* whole compute time a step v. the others of its stage */
