@@ -174,8 +174,8 @@ enum lag_status lag_inject_build(struct lag_inject *inj, const struct lag_args *
 				 struct lag_err *err)
 {
 	const char *ranks = lag_args_get(args, "ranks");
+	char size[32], real[PATH_MAX];
 	long long max_bytes;
-	char size[32];
 
 	memset(inj, 0, sizeof(*inj));
 	if (ranks && !lag_list_valid(ranks))
@@ -186,6 +186,9 @@ enum lag_status lag_inject_build(struct lag_inject *inj, const struct lag_args *
 	    lag_failed(lag_where(LAG_TRACER_NAME, inj->lib, sizeof(inj->lib), err)) ||
 	    lag_failed(choose_dir(inj, lag_args_get(args, "output"), err)))
 		return err->status;
+	/* One spelling everywhere: the same path through all doors is one instance of the library. */
+	if (realpath(inj->lib, real))
+		memcpy(inj->lib, real, sizeof(inj->lib));
 	if (strpbrk(inj->lib, " :\t"))
 		return lag_err_set(
 			err, LAG_ERR_INPUT,
