@@ -37,14 +37,15 @@ static void format_cell(const struct lag_stmt *stmt, int column, struct lag_buf 
 {
 	const char *name = lag_stmt_column_name(stmt, column);
 
-	if (lag_stmt_is_null(stmt, column))
+	if (lag_stmt_is_null(stmt, column)) {
 		lag_buf_putc(out, '-');
-	else if (lag_stmt_is_int(stmt, column) && ends_with(name, "_ns"))
+	} else if (lag_stmt_is_int(stmt, column) && ends_with(name, "_ns")) {
 		lag_fmt_ns(out, lag_stmt_int(stmt, column));
-	else if (lag_stmt_is_real(stmt, column))
+	} else if (lag_stmt_is_real(stmt, column)) {
 		lag_buf_printf(out, "%.3f", lag_stmt_real(stmt, column));
-	else
+	} else {
 		lag_fmt_name(out, lag_stmt_text(stmt, column));
+	}
 }
 
 /* "recorded_ns" is a header "recorded". */
@@ -54,7 +55,7 @@ static void format_header(const struct lag_stmt *stmt, int column, struct lag_bu
 	size_t n = strlen(name) - (ends_with(name, "_ns") ? 3 : 0);
 
 	for (size_t i = 0; i < n; i++)
-		lag_buf_putc(out, name[i] == '_' ? ' ' : name[i]);
+		lag_buf_putc(out, (char)(name[i] == '_' ? ' ' : name[i]));
 }
 
 struct grid {
@@ -85,15 +86,17 @@ static bool add_row(struct grid *g, const struct lag_stmt *stmt, bool header)
 
 		if (!cell)
 			return false;
-		if (header)
+		if (header) {
 			format_header(stmt, (int)c, cell);
-		else
+		} else {
 			format_cell(stmt, (int)c, cell);
+		}
 		measure(g, c, cell);
-		if (!header)
+		if (!header) {
 			g->right[c] = lag_stmt_is_int(stmt, (int)c) ||
 				      lag_stmt_is_real(stmt, (int)c) ||
 				      (g->right[c] && lag_stmt_is_null(stmt, (int)c));
+		}
 	}
 	g->n_rows++;
 	return true;
@@ -149,15 +152,17 @@ static enum lag_status text_table(struct lag_stmt *stmt, const char *title, stru
 	enum lag_status st;
 	size_t more = 0;
 
-	if (!add_row(&g, stmt, true))
+	if (!add_row(&g, stmt, true)) {
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	else
+	} else {
 		st = LAG_OK;
+	}
 	while (st == LAG_OK && (st = lag_stmt_step(stmt, err)) == LAG_OK) {
-		if (g.n_rows > TEXT_ROWS_MAX)
+		if (g.n_rows > TEXT_ROWS_MAX) {
 			more++;
-		else if (!add_row(&g, stmt, false))
+		} else if (!add_row(&g, stmt, false)) {
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+		}
 	}
 	if (st == LAG_END && g.n_rows > 1)
 		print_grid(&g, title, more, out);
@@ -186,14 +191,15 @@ static void json_row(const struct lag_stmt *stmt, struct lag_json *json)
 	lag_json_begin(json, '{');
 	for (int c = 0; c < lag_stmt_columns(stmt); c++) {
 		lag_json_key(json, lag_stmt_column_name(stmt, c));
-		if (lag_stmt_is_null(stmt, c))
+		if (lag_stmt_is_null(stmt, c)) {
 			lag_json_null(json);
-		else if (lag_stmt_is_int(stmt, c))
+		} else if (lag_stmt_is_int(stmt, c)) {
 			lag_json_int(json, lag_stmt_int(stmt, c));
-		else if (lag_stmt_is_real(stmt, c))
+		} else if (lag_stmt_is_real(stmt, c)) {
 			lag_json_real(json, lag_stmt_real(stmt, c));
-		else
+		} else {
 			lag_json_text(json, lag_stmt_text(stmt, c));
+		}
 	}
 	lag_json_end(json, '}');
 }
@@ -234,12 +240,13 @@ static enum lag_status describe(struct lag_db *db, const char *name, bool as_jso
 		struct lag_stmt *stmt = NULL;
 
 		st = lag_stmt_prepare(db, sql, &sql, &stmt, err);
-		if (st == LAG_OK && as_json)
+		if (st == LAG_OK && as_json) {
 			st = json_section(stmt, sections[i], i == 0, &json, err);
-		else if (st == LAG_OK && i == 0)
+		} else if (st == LAG_OK && i == 0) {
 			st = text_facts(stmt, out, err);
-		else if (st == LAG_OK)
+		} else if (st == LAG_OK) {
 			st = text_table(stmt, sections[i], out, err);
+		}
 		lag_stmt_free(stmt);
 	}
 	if (as_json) {

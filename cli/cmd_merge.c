@@ -92,15 +92,17 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	lag_buf_puts(&line, r->world_size == 1 ? " rank, " : " ranks, ");
 	lag_fmt_count(&line, (int64_t)r->n_events);
 	lag_buf_puts(&line, " events, clock error ");
-	if (r->clock_uncertainty_ns == LAG_NONE)
+	if (r->clock_uncertainty_ns == LAG_NONE) {
 		lag_buf_puts(&line, "unknown");
-	else
+	} else {
 		lag_fmt_ns(&line, r->clock_uncertainty_ns);
+	}
 	lag_buf_printf(&line, " (%s), %" PRIu64 " finding%s", r->clock_method, r->n_findings,
 		       r->n_findings == 1 ? "" : "s");
-	if (r->n_warnings)
+	if (r->n_warnings) {
 		lag_buf_printf(&line, " (%" PRIu64 " to look at: laggard info %s)", r->n_warnings,
 			       r->output);
+	}
 	lag_say("%s", lag_buf_text(&line));
 	lag_buf_release(&line);
 }

@@ -84,10 +84,11 @@ static enum lag_status visit_member(struct archive *ar, struct archive_entry *en
 	if (archive_entry_filetype(entry) != AE_IFREG)
 		return LAG_OK;
 	/* A single compressed file has no member names. */
-	if (archive_format(ar) == ARCHIVE_FORMAT_RAW)
+	if (archive_format(ar) == ARCHIVE_FORMAT_RAW) {
 		(void)snprintf(name, sizeof(name), "%s", path);
-	else
+	} else {
 		(void)snprintf(name, sizeof(name), "%s:%s", path, inside ? inside : "?");
+	}
 	ms->name = name;
 	return lag_source_visit_stream(&ms->base, name, size > 0 ? (uint64_t)size : 0, visitor,
 				       err);
@@ -128,14 +129,15 @@ enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *vi
 
 		if (rc == ARCHIVE_EOF)
 			break;
-		if (rc < ARCHIVE_WARN)
+		if (rc < ARCHIVE_WARN) {
 			st = lag_err_set(err, LAG_ERR_INPUT, "%s: %s", path,
 					 archive_error_string(ar));
-		else if (n == MEMBERS_MAX)
+		} else if (n == MEMBERS_MAX) {
 			st = lag_err_set(err, LAG_ERR_LIMIT, "%s: more than %u members", path,
 					 MEMBERS_MAX);
-		else
+		} else {
 			st = visit_member(ar, entry, path, &ms, visitor, err);
+		}
 	}
 	if (ar)
 		(void)archive_read_free(ar);

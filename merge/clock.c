@@ -114,9 +114,10 @@ static enum lag_status add_instances(struct observer *o)
 	enum lag_status st = LAG_OK;
 	bool numbered = false;
 
-	for (size_t i = 0; i < o->m->instances.n; i++)
+	for (size_t i = 0; i < o->m->instances.n; i++) {
 		numbered = numbered || (LAG_INSTANCE_AT(o->m, i)->n_recorded > 1 &&
 					!(LAG_INSTANCE_AT(o->m, i)->flags & LAG_INSTANCE_BY_ORDER));
+	}
 	for (size_t i = 0; i < o->m->instances.n && st == LAG_OK; i++) {
 		const struct lag_instance_row *row = LAG_INSTANCE_AT(o->m, i);
 
@@ -189,17 +190,19 @@ static void report(struct lag_merge *m)
 {
 	const struct lag_align_result *clock = &m->clock;
 
-	if (clock->n_violations)
-		lag_merge_find(m, 1, "clock_violation", LAG_NONE, LAG_NONE, clock->n_violations,
-			       "%" PRIu64 " of %" PRIu64
-			       " checked pairs still contradict cause and "
-			       "effect on the common clock",
-			       clock->n_violations, clock->n_pairs);
-	if (m->hosts.n > 1 && strcmp(clock->method, "collective") != 0)
-		lag_merge_find(m, 1, "clock_unaligned", LAG_NONE, LAG_NONE, m->hosts.n,
+	if (clock->n_violations) {
+		lag_merge_find(
+			m, 1, "clock_violation", LAG_ABOUT(LAG_NONE, LAG_NONE, clock->n_violations),
+			"%" PRIu64 " of %" PRIu64 " checked pairs still contradict cause and "
+			"effect on the common clock",
+			clock->n_violations, clock->n_pairs);
+	}
+	if (m->hosts.n > 1 && strcmp(clock->method, "collective") != 0) {
+		lag_merge_find(m, 1, "clock_unaligned", LAG_ABOUT(LAG_NONE, LAG_NONE, m->hosts.n),
 			       "the clocks of %zu hosts were not aligned (method %s): order and "
 			       "waiting between hosts mean little",
 			       m->hosts.n, clock->method);
+	}
 }
 
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
@@ -215,10 +218,11 @@ enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 	st = add_instances(&o);
 	if (st == LAG_OK)
 		st = add_brackets(&o);
-	if (st != LAG_OK)
+	if (st != LAG_OK) {
 		(void)lag_err_set(err, st, "no memory for the clock's observations");
-	else
+	} else {
 		st = run_aligner(&o, err);
+	}
 	lag_vec_release(&o.members);
 	lag_vec_release(&o.collectives);
 	lag_vec_release(&o.messages);

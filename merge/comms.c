@@ -96,12 +96,13 @@ static enum lag_status add_own_places(struct lag_merge *m, uint32_t proc)
 		row = member_row(LAG_COMM_AT(m, at), (int64_t)place, p->rank);
 		if (!row)
 			return LAG_ERR_SYSTEM;
-		if (row->proc_ref && row->proc_ref != proc + 1)
-			lag_merge_find(m, 1, "communicator", p->rank, (int64_t)at, 1,
+		if (row->proc_ref && row->proc_ref != proc + 1) {
+			lag_merge_find(m, 1, "communicator", LAG_ABOUT(p->rank, (int64_t)at, 1),
 				       "ranks %" PRId64 " and %" PRId64
 				       " both say that they are member %" PRIu64
 				       " of one communicator",
 				       row->rank, p->rank, place);
+		}
 		row->rank = p->rank;
 		row->proc_ref = proc + 1;
 	}

@@ -173,9 +173,10 @@ static void narrow(const struct lag_merge *m, const struct entry *e, struct run 
 static void number(struct lag_merge *m, const struct entry *e, const struct run *runs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = runs[i].first; k < runs[i].last; k++)
+		for (size_t k = runs[i].first; k < runs[i].last; k++) {
 			LAG_OP_LINK_AT(LAG_PROC_AT(m, e[k].proc), e[k].op)->seq =
 				(int64_t)(k - runs[i].first);
+		}
 	}
 }
 
@@ -204,10 +205,11 @@ static enum lag_status number_sequence(struct lag_merge *m, const struct entry *
 		narrow(m, e, runs.items, runs.n);
 		good = agree(e, runs.items, runs.n);
 	}
-	if (good)
+	if (good) {
 		number(m, e, runs.items, runs.n);
-	else
+	} else {
 		LAG_COMM_AT(m, e[first].comm)->n_unordered += last - first;
+	}
 	if (good && runs.n > 1)
 		LAG_COMM_AT(m, e[first].comm)->n_by_order += last - first;
 	lag_vec_release(&runs);
@@ -219,17 +221,20 @@ static void report(struct lag_merge *m)
 	for (size_t i = 0; i < m->comms.n; i++) {
 		const struct lag_comm_row *c = LAG_COMM_AT(m, i);
 
-		if (c->n_by_order)
-			lag_merge_find(m, 0, "matched_by_order", LAG_NONE, (int64_t)i,
-				       c->n_by_order,
+		if (c->n_by_order) {
+			lag_merge_find(m, 0, "matched_by_order",
+				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_by_order),
 				       "%" PRIu64 " operations carry no number and are matched by "
 				       "their order: all ranks recorded equally many",
 				       c->n_by_order);
-		if (c->n_unordered)
-			lag_merge_find(m, 1, "unordered", LAG_NONE, (int64_t)i, c->n_unordered,
+		}
+		if (c->n_unordered) {
+			lag_merge_find(m, 1, "unordered",
+				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_unordered),
 				       "%" PRIu64 " operations carry no number and the ranks "
 				       "recorded different ones: they are not matched",
 				       c->n_unordered);
+		}
 	}
 }
 

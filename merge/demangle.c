@@ -52,7 +52,9 @@ bool lag_dm_fail(struct lag_dm *d)
 
 char lag_dm_peek(const struct lag_dm *d, size_t ahead)
 {
-	return ahead < (size_t)(d->end - d->p) ? d->p[ahead] : '\0';
+	if (ahead >= (size_t)(d->end - d->p))
+		return '\0';
+	return d->p[ahead];
 }
 
 bool lag_dm_eat(struct lag_dm *d, char c)
@@ -291,10 +293,11 @@ static bool nested(struct lag_dm *d, struct lag_dm_name *out, bool keep_args)
 	(void)lag_dm_eat(d, 'r');
 	is_volatile = lag_dm_eat(d, 'V');
 	is_const = lag_dm_eat(d, 'K');
-	if (lag_dm_eat(d, 'R'))
+	if (lag_dm_eat(d, 'R')) {
 		ref = lag_dm_lit(" &");
-	else if (lag_dm_eat(d, 'O'))
+	} else if (lag_dm_eat(d, 'O')) {
 		ref = lag_dm_lit(" &&");
+	}
 	while (!lag_dm_eat(d, 'E')) {
 		if (lag_dm_eat(d, 'M'))
 			continue;
@@ -390,12 +393,13 @@ bool lag_dm_name(struct lag_dm *d, struct lag_dm_name *out, bool keep_args)
 	*out = (struct lag_dm_name){ 0 };
 	if (!lag_dm_enter(d))
 		return false;
-	if (lag_dm_eat(d, 'N'))
+	if (lag_dm_eat(d, 'N')) {
 		good = nested(d, out, keep_args);
-	else if (lag_dm_eat(d, 'Z'))
+	} else if (lag_dm_eat(d, 'Z')) {
 		good = local(d, out, keep_args);
-	else
+	} else {
 		good = unscoped(d, out, keep_args);
+	}
 	lag_dm_leave(d);
 	return good && !d->failed;
 }

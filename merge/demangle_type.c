@@ -16,12 +16,14 @@ struct lag_dm_text lag_dm_join(struct lag_dm *d, const struct lag_dm_type *type)
 {
 	struct lag_dm_text all = none;
 
-	if (!type->pack)
+	if (!type->pack) {
 		return type->right.n ? lag_dm_cat(d, type->left, type->right, none, none)
 				     : type->left;
-	for (size_t i = 0; i < type->n && !d->failed; i++)
+	}
+	for (size_t i = 0; i < type->n && !d->failed; i++) {
 		all = lag_dm_cat(d, all, lag_dm_lit(i ? ", " : ""),
 				 lag_dm_join(d, &d->members[type->first + i]), none);
+	}
 	return all;
 }
 
@@ -81,12 +83,13 @@ static bool sequence_number(struct lag_dm *d, unsigned base, size_t *index)
 		char c = lag_dm_peek(d, 0);
 		unsigned digit;
 
-		if (isdigit((unsigned char)c))
+		if (isdigit((unsigned char)c)) {
 			digit = (unsigned)(c - '0');
-		else if (base == 36 && c >= 'A' && c <= 'Z')
+		} else if (base == 36 && c >= 'A' && c <= 'Z') {
 			digit = (unsigned)(c - 'A') + 10;
-		else
+		} else {
 			return lag_dm_fail(d);
+		}
 		value = value * base + digit;
 		if (value > 1u << 20)
 			return lag_dm_fail(d);
@@ -141,10 +144,11 @@ bool lag_dm_template_param(struct lag_dm *d, struct lag_dm_type *out)
 	*out = d->args[index];
 	if (out->pack && d->expanding) {
 		d->expand_n = out->n;
-		if (d->expand_index < out->n)
+		if (d->expand_index < out->n) {
 			*out = d->members[out->first + d->expand_index];
-		else
+		} else {
 			*out = plain(none);
+		}
 	}
 	return true;
 }
@@ -283,15 +287,17 @@ static struct lag_dm_type point(struct lag_dm *d, struct lag_dm_type type, const
 	bool ref = l.n && l.s[l.n - 1] == '&' && sign[0] == '&' && !type.wraps;
 	bool rref = ref && l.n > 1 && l.s[l.n - 2] == '&';
 
-	if (ref && rref && sign[1] == '\0')
+	if (ref && rref && sign[1] == '\0') {
 		type.left.n--;
-	else if (!ref && type.wraps)
+	} else if (!ref && type.wraps) {
 		type.left = lag_dm_cat(d, type.left, lag_dm_lit("("), lag_dm_lit(sign), none);
-	else if (!ref)
+	} else if (!ref) {
 		type.left = lag_dm_cat2(d, type.left, sign);
-	if (type.wraps)
+	}
+	if (type.wraps) {
 		type.right = lag_dm_cat(d, lag_dm_lit(array_of(&type) ? ") " : ")"), type.right,
 					none, none);
+	}
 	type.wraps = false;
 	return type;
 }
@@ -319,10 +325,11 @@ static bool qualified(struct lag_dm *d, struct lag_dm_type *out)
 		return false;
 	/* A member function's qualifiers are part of its type, not one more component. */
 	d->n_substs -= function && d->n_substs;
-	if (out->wraps)
+	if (out->wraps) {
 		out->right = lag_dm_cat(d, out->right, cv, none, none);
-	else
+	} else {
 		out->left = lag_dm_cat(d, out->left, cv, none, none);
+	}
 	return !d->failed && lag_dm_remember(d, out);
 }
 
@@ -424,12 +431,13 @@ static bool d_type(struct lag_dm *d, struct lag_dm_type *out)
 	if (lag_dm_eat(d, 'F')) {
 		if (!lag_dm_number(d, &bits))
 			return lag_dm_fail(d);
-		if (lag_dm_eat(d, 'b'))
+		if (lag_dm_eat(d, 'b')) {
 			*out = plain(lag_dm_lit("std::bfloat16_t"));
-		else if (lag_dm_eat(d, '_') && bits == 16)
+		} else if (lag_dm_eat(d, '_') && bits == 16) {
 			*out = plain(lag_dm_lit("_Float16"));
-		else
+		} else {
 			return lag_dm_fail(d);
+		}
 		return true;
 	}
 	if (!name)
@@ -442,7 +450,7 @@ static bool d_type(struct lag_dm *d, struct lag_dm_type *out)
 /* A parameter or an earlier component, which may be a template that gets its arguments here. */
 static bool reused(struct lag_dm *d, struct lag_dm_type *out, bool parameter)
 {
-	struct lag_dm_text args;
+	struct lag_dm_text args = none;
 	bool std_only = false;
 
 	if (parameter ? !lag_dm_template_param(d, out) : !lag_dm_substitution(d, out, &std_only))

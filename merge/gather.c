@@ -256,8 +256,9 @@ enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc, struct lag_
 		st = tie_calls(p);
 	if (st == LAG_OK)
 		st = number_devices(m, proc);
-	if (st != LAG_OK)
+	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory for its GPU events",
 				   p->part.path);
+	}
 	return LAG_OK;
 }

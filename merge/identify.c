@@ -103,7 +103,7 @@ static enum lag_status drop_duplicates(struct lag_merge *m)
 		if (less == other)
 			st = lag_map_set(&seen, key, i);
 		set_aside(m, less, LAG_SOURCE_DUPLICATE, "the same process as another file");
-		lag_merge_find(m, 1, "duplicate", less->part.process.rank, LAG_NONE, 1,
+		lag_merge_find(m, 1, "duplicate", LAG_ABOUT(less->part.process.rank, LAG_NONE, 1),
 			       "%s: the same process as %s, which has %s records; not used",
 			       less->part.path, (less == p ? other : p)->part.path,
 			       p->part.n_records == other->part.n_records ? "as many" : "more");
@@ -200,16 +200,17 @@ static enum lag_status drop_other_runs(struct lag_merge *m)
 			continue;
 		}
 		set_aside(m, p, LAG_SOURCE_OK, "of another run, not used");
-		lag_merge_find(m, 1, "mixed_runs", p->part.process.rank, LAG_NONE, 1,
+		lag_merge_find(m, 1, "mixed_runs", LAG_ABOUT(p->part.process.rank, LAG_NONE, 1),
 			       "%s: belongs to run %s, not to %s like most files; not used",
 			       p->part.path, lag_merge_text(m, p->part.process.run_id),
 			       lag_merge_text(m, run));
 	}
-	if (n_joined)
-		lag_merge_find(m, 0, "mixed_runs", LAG_NONE, LAG_NONE, n_joined,
+	if (n_joined) {
+		lag_merge_find(m, 0, "mixed_runs", LAG_ABOUT(LAG_NONE, LAG_NONE, n_joined),
 			       "%zu processes with other run ids fill free ranks at the same time "
 			       "and are taken as one run",
 			       n_joined);
+	}
 	lag_map_release(&ex.ranks);
 	return st;
 }
@@ -244,7 +245,7 @@ static enum lag_status take_told_ranks(struct lag_merge *m)
 		if (p->unused || rank < 0 || !may_be_rank(&p->part))
 			continue;
 		if (rank >= WORLD_MAX) {
-			lag_merge_find(m, 1, "rank", LAG_NONE, LAG_NONE, 1,
+			lag_merge_find(m, 1, "rank", LAG_ABOUT(LAG_NONE, LAG_NONE, 1),
 				       "%s: rank %" PRId64 " is impossible and ignored",
 				       p->part.path, rank);
 			continue;
@@ -260,7 +261,7 @@ static enum lag_status take_told_ranks(struct lag_merge *m)
 			st = lag_map_set(&m->rank_proc, (uint64_t)rank, i);
 		loser->rank = LAG_NONE;
 		set_aside(m, loser, LAG_SOURCE_OK, "an earlier recording of its rank, not used");
-		lag_merge_find(m, 1, "rank_twice", rank, LAG_NONE, 1,
+		lag_merge_find(m, 1, "rank_twice", LAG_ABOUT(rank, LAG_NONE, 1),
 			       "rank %" PRId64
 			       " was recorded more than once: %s is used, %s is not",
 			       rank, (loser == p ? other : p)->part.path, loser->part.path);
@@ -283,7 +284,7 @@ static enum lag_status give_ranks(struct lag_merge *m)
 			next++;
 		p->rank = (int64_t)next;
 		st = lag_map_set(&m->rank_proc, next, i);
-		lag_merge_find(m, m->procs.n > 1, "rank_assigned", p->rank, LAG_NONE, 1,
+		lag_merge_find(m, m->procs.n > 1, "rank_assigned", LAG_ABOUT(p->rank, LAG_NONE, 1),
 			       "%s does not tell its rank: it is shown as rank %" PRId64,
 			       p->part.path, p->rank);
 	}
@@ -308,11 +309,12 @@ static void find_world(struct lag_merge *m)
 		told = size > told ? size : told;
 	}
 	m->world_size = told > most ? told : most + 1;
-	if (differ)
-		lag_merge_find(m, 1, "world_size", LAG_NONE, LAG_NONE, 1,
+	if (differ) {
+		lag_merge_find(m, 1, "world_size", LAG_ABOUT(LAG_NONE, LAG_NONE, 1),
 			       "the recordings disagree about the number of ranks; the largest, "
 			       "%" PRId64 ", is used",
 			       m->world_size);
+	}
 }
 
 /* "3, 5-7": ranks without a recording. */
@@ -342,10 +344,11 @@ static void name_missing(struct lag_merge *m)
 	struct lag_buf list = { 0 };
 	uint64_t n = list_missing(m, &list);
 
-	if (n)
-		lag_merge_find(m, 1, "missing_rank", LAG_NONE, LAG_NONE, n,
+	if (n) {
+		lag_merge_find(m, 1, "missing_rank", LAG_ABOUT(LAG_NONE, LAG_NONE, n),
 			       "no recording of %" PRIu64 " of %" PRId64 " ranks: %.300s", n,
 			       m->world_size, lag_buf_text(&list));
+	}
 	lag_buf_release(&list);
 }
 
@@ -361,9 +364,10 @@ static void name_helpers(struct lag_merge *m)
 		p->unused = true;
 		n++;
 	}
-	if (n)
-		lag_merge_find(m, 0, "helper", LAG_NONE, LAG_NONE, n,
+	if (n) {
+		lag_merge_find(m, 0, "helper", LAG_ABOUT(LAG_NONE, LAG_NONE, n),
 			       "%" PRIu64 " processes did no GPU work and count as helpers", n);
+	}
 }
 
 enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)

@@ -86,10 +86,11 @@ static void resolve_ids(struct lag_import *im, struct lag_record *rec)
 
 		if (info->fields[i].type != LAG_F_STR || id == 0)
 			continue;
-		if (id > 0 && (uint64_t)id < im->strings.n)
+		if (id > 0 && (uint64_t)id < im->strings.n) {
 			rec->field[i] = LAG_VEC_AT(&im->strings, uint32_t, id);
-		else
+		} else {
 			rec->field[i] = 0;
+		}
 		im->n_unresolved += rec->field[i] == 0;
 	}
 	if (rec->kind == LAG_REC_kernel && rec->kernel.config != LAG_NONE) {
@@ -170,10 +171,11 @@ static void use_counters(struct lag_import *im)
 		if (n > im->part.lost_reason[i] && n < sane)
 			im->part.lost_reason[i] = n;
 	}
-	if (atomic_load_explicit(&c->clean_exit, memory_order_relaxed))
+	if (atomic_load_explicit(&c->clean_exit, memory_order_relaxed)) {
 		im->part.clean_exit = 1;
-	else if (im->part.clean_exit < 0)
+	} else if (im->part.clean_exit < 0) {
 		im->part.clean_exit = 0;
+	}
 }
 
 static enum lag_status note_damage(struct lag_import *im)
@@ -183,18 +185,21 @@ static enum lag_status note_damage(struct lag_import *im)
 
 	part->n_unknown = d->unknown_records;
 	part->n_bad += d->bad_records;
-	if (d->bad_chunks || d->missing_chunks || d->bad_records)
+	if (d->bad_chunks || d->missing_chunks || d->bad_records) {
 		lag_part_note(part,
 			      "damaged from byte %" PRIu64 " on: %" PRIu64
 			      " chunks unreadable, %" PRIu64 " missing, %" PRIu64
 			      " records cut off or corrupt",
 			      d->first_offset, d->bad_chunks, d->missing_chunks, d->bad_records);
-	if (d->unknown_records)
+	}
+	if (d->unknown_records) {
 		lag_part_note(part, "%" PRIu64 " records of kinds newer than this laggard left out",
 			      d->unknown_records);
-	if (im->n_unresolved)
+	}
+	if (im->n_unresolved) {
 		lag_part_note(part, "%" PRIu64 " names lost with the chunks that held them",
 			      im->n_unresolved);
+	}
 	part->lost_reason[LAG_LOSS_CORRUPT] += d->bad_records;
 	return d->bad_chunks || d->missing_chunks || d->bad_records || part->n_bad ? LAG_WARN
 										   : LAG_OK;

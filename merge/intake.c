@@ -49,7 +49,7 @@ static void refuse(struct intake *in, struct lag_source_row *row, enum lag_sourc
 	row->state = state;
 	set_note(row, why);
 	lag_merge_find(in->m, whole_run ? 1 : 0, state == LAG_SOURCE_EMPTY ? "empty" : "refused",
-		       LAG_NONE, LAG_NONE, 1, "%s: %s", row->path, row->note);
+		       LAG_ABOUT(LAG_NONE, LAG_NONE, 1), "%s: %s", row->path, row->note);
 }
 
 /* Takes what an importer made of an input. */
@@ -81,8 +81,8 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 
 		if (!row->note[0])
 			set_note(row, note);
-		lag_merge_find(in->m, 0, "source", LAG_NONE, LAG_NONE, 1, "%s: %s", row->path,
-			       note);
+		lag_merge_find(in->m, 0, "source", LAG_ABOUT(LAG_NONE, LAG_NONE, 1), "%s: %s",
+			       row->path, note);
 	}
 	memset(part, 0, sizeof(*part));
 	return LAG_OK;
@@ -149,13 +149,16 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 	row = &LAG_VEC_AT(&in->m->sources, struct lag_source_row, in->source);
 	if (st == LAG_ERR_SYSTEM)
 		return lag_err_set(err, st, "%s", why.text);
-	if (lag_failed(st))
+	if (lag_failed(st)) {
 		refuse(in, row, LAG_SOURCE_REFUSED, why.text);
-	else if (st == LAG_WARN)
+	} else if (st == LAG_WARN) {
 		row->state = LAG_SOURCE_DAMAGED;
-	if (st == LAG_WARN)
-		lag_merge_find(in->m, 1, "damaged", LAG_NONE, LAG_NONE, row->n_bad ? row->n_bad : 1,
+	}
+	if (st == LAG_WARN) {
+		lag_merge_find(in->m, 1, "damaged",
+			       LAG_ABOUT(LAG_NONE, LAG_NONE, row->n_bad ? row->n_bad : 1),
 			       "%s: damaged; what is whole was used", row->path);
+	}
 	return LAG_OK;
 }
 
@@ -191,10 +194,12 @@ enum lag_status lag_merge_intake(struct lag_merge *m, struct lag_err *err)
 		if (st == LAG_OK)
 			st = lag_source_each(in.file->path, &in.visitor, &why);
 		if (lag_failed(st) && why.status == st &&
-		    (st != LAG_ERR_SYSTEM || (m->procs.n == n_procs && m->sources.n == n_sources)))
+		    (st != LAG_ERR_SYSTEM ||
+		     (m->procs.n == n_procs && m->sources.n == n_sources))) {
 			st = note_broken(&in, &why, err);
-		else if (lag_failed(st) && why.status == st)
+		} else if (lag_failed(st) && why.status == st) {
 			*err = why;
+		}
 		in.done += in.file->size;
 	}
 	lag_run_files_release(&files);

@@ -63,10 +63,11 @@ static size_t first_of(const struct lag_vec *keyed, int64_t key)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (LAG_VEC_AT(keyed, struct keyed, mid).key < key)
+		if (LAG_VEC_AT(keyed, struct keyed, mid).key < key) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }
@@ -119,9 +120,10 @@ static enum lag_status key_events(struct linker *l)
 		for (size_t at = first_of(&by_corr, e->correlation);
 		     at < by_corr.n && st == LAG_OK &&
 		     LAG_VEC_AT(&by_corr, struct keyed, at).key == e->correlation;
-		     at++)
+		     at++) {
 			st = push_keyed(&l->keyed, e->id,
 					LAG_VEC_AT(&by_corr, struct keyed, at).gpu);
+		}
 	}
 	sort_keyed(&l->keyed);
 	lag_vec_release(&by_corr);
@@ -182,10 +184,11 @@ static enum lag_status find_events(struct linker *l, int64_t key, int64_t tid, i
 
 		if (lo < hi) {
 			n = &LAG_VEC_AT(&l->nested, struct nested, mid);
-			if (n->tid < tid || (n->tid == tid && n->start_ns < from))
+			if (n->tid < tid || (n->tid == tid && n->start_ns < from)) {
 				lo = mid + 1;
-			else
+			} else {
 				hi = mid;
+			}
 			continue;
 		}
 		for (; lo < l->nested.n && st == LAG_OK; lo++) {
@@ -237,10 +240,11 @@ static void add_event(struct linker *l, uint32_t launch_ref, uint32_t gpu)
 		launch->start_ns = g->start_ns;
 		launch->gpu_ref = gpu + 1;
 	}
-	if (g->end_ns == LAG_NONE || launch->end_ns == LAG_NONE)
+	if (g->end_ns == LAG_NONE || launch->end_ns == LAG_NONE) {
 		launch->end_ns = LAG_NONE;
-	else if (g->end_ns > launch->end_ns)
+	} else if (g->end_ns > launch->end_ns) {
 		launch->end_ns = g->end_ns;
+	}
 }
 
 static enum lag_status link_single(struct linker *l, uint32_t op)
@@ -406,10 +410,12 @@ static enum lag_status link_ops(struct linker *l)
 
 		/* A member of a group that has events of its own needs no group. */
 		if (o->group_id == LAG_NONE ||
-		    (own < l->keyed.n && LAG_VEC_AT(&l->keyed, struct keyed, own).key == o->op_id))
+		    (own < l->keyed.n &&
+		     LAG_VEC_AT(&l->keyed, struct keyed, own).key == o->op_id)) {
 			st = link_single(l, i);
-		else
+		} else {
 			st = push_keyed(&l->grouped, o->group_id, i);
+		}
 	}
 	sort_keyed(&l->grouped);
 	for (size_t i = 0, j; i < l->grouped.n && st == LAG_OK; i = j) {
@@ -446,8 +452,9 @@ enum lag_status lag_merge_link(struct lag_merge *m, uint32_t proc, struct lag_er
 	lag_vec_release(&l.grouped);
 	lag_vec_release(&l.events);
 	lag_vec_release(&l.comms);
-	if (st != LAG_OK)
+	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: no memory to tie operations to kernels", l.p->part.path);
+	}
 	return LAG_OK;
 }

@@ -99,11 +99,12 @@ static enum lag_status join(struct matcher *w, uint32_t index, uint32_t proc, ui
 	if (!member)
 		return LAG_ERR_SYSTEM;
 	*member = (struct lag_instance_member){ proc, op, 0 };
-	if (row->last_ref)
+	if (row->last_ref) {
 		LAG_VEC_AT(&w->m->members, struct lag_instance_member, row->last_ref - 1).next_ref =
 			(uint32_t)w->m->members.n;
-	else
+	} else {
 		row->first_ref = (uint32_t)w->m->members.n;
+	}
 	row->last_ref = (uint32_t)w->m->members.n;
 	row->n_recorded++;
 	if (link->by_order)
@@ -215,7 +216,8 @@ static void check_instance(struct matcher *w, struct lag_instance_row *row)
 			return;
 		describe(a, left, sizeof(left));
 		describe(op_of(w->m, at), right, sizeof(right));
-		lag_merge_find(w->m, 2, "mismatch", LAG_PROC_AT(w->m, at->proc)->rank, row->comm, 1,
+		lag_merge_find(w->m, 2, "mismatch",
+			       LAG_ABOUT(LAG_PROC_AT(w->m, at->proc)->rank, row->comm, 1),
 			       "operation %" PRId64 " differs in %s: rank %" PRId64
 			       " called %s, rank %" PRId64 " called %s",
 			       row->seq, what, LAG_PROC_AT(w->m, first->proc)->rank, left,
@@ -292,29 +294,34 @@ static void report(struct lag_merge *m)
 	for (size_t i = 0; i < m->comms.n; i++) {
 		const struct lag_comm_row *c = LAG_COMM_AT(m, i);
 
-		if (c->n_mismatched > 1)
-			lag_merge_find(m, 2, "mismatch", LAG_NONE, (int64_t)i, c->n_mismatched,
+		if (c->n_mismatched > 1) {
+			lag_merge_find(m, 2, "mismatch",
+				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_mismatched),
 				       "%" PRIu64 " operations differ in function, count, datatype "
 				       "or root between their members",
 				       c->n_mismatched);
-		if (c->n_unmatched)
+		}
+		if (c->n_unmatched) {
 			lag_merge_find(
-				m, 1, "unmatched", LAG_NONE, (int64_t)i, c->n_unmatched,
+				m, 1, "unmatched", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_unmatched),
 				"%" PRIu64 " operations lack a member whose process recorded "
 				"earlier and later ones: records were lost, or it never called",
 				c->n_unmatched);
-		if (c->n_edge)
-			lag_merge_find(m, 0, "unmatched_edge", LAG_NONE, (int64_t)i, c->n_edge,
-				       "%" PRIu64
-				       " operations lie before or after what some member "
-				       "recorded",
-				       c->n_edge);
-		if (c->n_twice)
-			lag_merge_find(m, 1, "numbered_twice", LAG_NONE, (int64_t)i, c->n_twice,
-				       "%" PRIu64
-				       " operations repeat a number of their own process "
-				       "and are left unmatched",
-				       c->n_twice);
+		}
+		if (c->n_edge) {
+			lag_merge_find(
+				m, 0, "unmatched_edge", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_edge),
+				"%" PRIu64 " operations lie before or after what some member "
+				"recorded",
+				c->n_edge);
+		}
+		if (c->n_twice) {
+			lag_merge_find(
+				m, 1, "numbered_twice", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_twice),
+				"%" PRIu64 " operations repeat a number of their own process "
+				"and are left unmatched",
+				c->n_twice);
+		}
 	}
 }
 
@@ -330,10 +337,11 @@ enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err)
 	for (size_t i = 0; i < m->comms.n; i++) {
 		struct lag_comm_row *c = LAG_COMM_AT(m, i);
 
-		for (size_t k = 0; k < c->members.n; k++)
+		for (size_t k = 0; k < c->members.n; k++) {
 			c->n_recording +=
 				LAG_VEC_AT(&c->members, struct lag_comm_member_row, k).proc_ref !=
 				0;
+		}
 	}
 	for (size_t i = 0; i < m->instances.n && st == LAG_OK; i++) {
 		check_instance(&w, LAG_INSTANCE_AT(m, i));

@@ -34,7 +34,8 @@ static enum lag_status default_output(const char *input, char *out, size_t room,
 		    strcasecmp(out + n - strlen(endings[i]), endings[i]) == 0)
 			out[n - strlen(endings[i])] = '\0';
 	}
-	(void)strcat(out, ".db");
+	n = strlen(out);
+	(void)snprintf(out + n, room - n, ".db");
 	return LAG_OK;
 }
 
@@ -46,17 +47,19 @@ static enum lag_status choose_output(const struct lag_merge_opts *opts,
 
 	if (opts->output && strlen(opts->output) + 32 >= sizeof(receipt->output))
 		return lag_err_set(err, LAG_ERR_USAGE, "output path too long");
-	if (opts->output)
+	if (opts->output) {
 		(void)snprintf(receipt->output, sizeof(receipt->output), "%s", opts->output);
-	else
+	} else {
 		st = default_output(opts->inputs[0], receipt->output, sizeof(receipt->output), err);
+	}
 	if (st != LAG_OK || lstat(receipt->output, &sb) != 0)
 		return st;
 	if (S_ISDIR(sb.st_mode))
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: is a directory", receipt->output);
-	if (!opts->force)
+	if (!opts->force) {
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
 				   receipt->output);
+	}
 	return LAG_OK;
 }
 
@@ -94,9 +97,10 @@ static enum lag_status each_proc(struct lag_merge *m, unsigned pass, bool used,
 		if (used && LAG_PROC_AT(m, i)->unused)
 			continue;
 		st = stage(m, i, err);
-		if (st == LAG_OK)
+		if (st == LAG_OK) {
 			st = lag_merge_step(m, LAG_MERGE_MATCH, pass * m->procs.n + i,
 					    N_PASSES * m->procs.n, err);
+		}
 	}
 	return st;
 }
@@ -113,15 +117,17 @@ static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err 
 {
 	const struct lag_source_row *s = m->sources.items;
 
-	if (!m->sources.n)
+	if (!m->sources.n) {
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: no trace files in it",
 				   m->opts->inputs[0]);
+	}
 	if (!m->procs.n && m->sources.n == 1)
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", s->path, s->note);
-	if (!m->procs.n)
+	if (!m->procs.n) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "none of %zu files is a usable trace; the first: %s: %s",
 				   m->sources.n, s->path, s->note);
+	}
 	return lag_err_set(err, LAG_ERR_INPUT,
 			   "%s: no GPU or communication event in any of %zu recordings", s->path,
 			   m->procs.n);
@@ -182,9 +188,10 @@ static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_re
 	if (st != LAG_OK)
 		return st;
 	st = lag_merge_write(m, path, receipt, err);
-	if (st == LAG_OK && rename(path, receipt->output) != 0)
+	if (st == LAG_OK && rename(path, receipt->output) != 0) {
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot rename to %s", path,
 				   receipt->output);
+	}
 	if (st != LAG_OK)
 		(void)unlink(path);
 	return st;
@@ -208,9 +215,10 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 	receipt->world_size = (uint64_t)m->world_size;
 	receipt->n_hosts = m->hosts.n;
 	receipt->n_findings = m->findings.n;
-	for (size_t i = 0; i < m->findings.n; i++)
+	for (size_t i = 0; i < m->findings.n; i++) {
 		receipt->n_warnings +=
 			LAG_VEC_AT(&m->findings, struct lag_finding_row, i).severity > 0;
+	}
 }
 
 enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,

@@ -35,12 +35,13 @@ static const char *closing(const char *at)
 	int depth = 0;
 
 	for (; *at; at++) {
-		if (at[0] == '-' && at[1] == '>')
+		if (at[0] == '-' && at[1] == '>') {
 			at++;
-		else if (strchr("<([{", *at))
+		} else if (strchr("<([{", *at)) {
 			depth++;
-		else if (strchr(">)]}", *at) && --depth <= 0)
+		} else if (strchr(">)]}", *at) && --depth <= 0) {
 			return at + 1;
+		}
 	}
 	return NULL;
 }
@@ -65,9 +66,10 @@ static void strip(const char *full, struct lag_buf *out)
 			const char *end = closing(at);
 
 			/* Lambdas are named by what they stand in; "{...}" is kept as it is. */
-			if (*at == '{' && end)
+			if (*at == '{' && end) {
 				lag_buf_puts(out,
 					     strncmp(at, "{lambda", 7) == 0 ? "{lambda}" : "{...}");
+			}
 			if (!end)
 				return;
 			at = end;
@@ -103,10 +105,11 @@ void lag_name_short(const char *full, struct lag_buf *out)
 		name++;
 		n--;
 	}
-	if (n)
+	if (n) {
 		lag_buf_add(out, name, n);
-	else
+	} else {
 		lag_buf_puts(out, full);
+	}
 	lag_buf_release(&stripped);
 }
 

@@ -142,10 +142,11 @@ static enum lag_status pair_starts(struct lag_part *part, uint64_t *orphans)
 			continue;
 		if (lag_map_find(&open, (uint64_t)e->id, &at) &&
 		    LAG_PART_AT(part, range, at).start_ns <= e->end_ns &&
-		    LAG_PART_AT(part, range, at).end_ns == LAG_NONE)
+		    LAG_PART_AT(part, range, at).end_ns == LAG_NONE) {
 			LAG_PART_AT(part, range, at).end_ns = e->end_ns;
-		else
+		} else {
 			++*orphans;
+		}
 	}
 	lag_map_release(&open);
 	return st;
@@ -302,20 +303,24 @@ enum lag_status lag_merge_pair(struct lag_merge *m, struct lag_proc *p, struct l
 		st = pair_ops(&p->part);
 	if (st == LAG_OK)
 		st = drop_running_twins(&p->part);
-	if (st != LAG_OK)
+	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory to pair events",
 				   p->part.path);
+	}
 	lag_vec_release(LAG_PART_VEC(&p->part, range_end));
 	lag_vec_release(LAG_PART_VEC(&p->part, op_end));
-	if (unclosed)
-		lag_merge_find(m, 0, "unclosed_range", p->part.process.rank, LAG_NONE, unclosed,
+	if (unclosed) {
+		lag_merge_find(m, 0, "unclosed_range",
+			       LAG_ABOUT(p->part.process.rank, LAG_NONE, unclosed),
 			       "%s: %" PRIu64
 			       " annotations were never closed; they end with the recording",
 			       p->part.path, unclosed);
-	if (orphans)
-		lag_merge_find(m, 0, "unopened_range", p->part.process.rank, LAG_NONE, orphans,
-			       "%s: %" PRIu64
-			       " ends of annotations that began before the recording",
-			       p->part.path, orphans);
+	}
+	if (orphans) {
+		lag_merge_find(
+			m, 0, "unopened_range", LAG_ABOUT(p->part.process.rank, LAG_NONE, orphans),
+			"%s: %" PRIu64 " ends of annotations that began before the recording",
+			p->part.path, orphans);
+	}
 	return LAG_OK;
 }

@@ -113,9 +113,10 @@ enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec
 	void *slot;
 
 	if (rec->kind == LAG_REC_string || rec->kind == LAG_REC_launch_config ||
-	    (unsigned)rec->kind >= LAG_REC_LIMIT || !record_size[rec->kind])
+	    (unsigned)rec->kind >= LAG_REC_LIMIT || !record_size[rec->kind]) {
 		return lag_err_set(err, LAG_ERR_USAGE, "record kind %d has no place in a part",
 				   (int)rec->kind);
+	}
 	part->n_records++;
 	if (rec->kind == LAG_REC_process) {
 		merge_process(part, rec);
@@ -126,11 +127,12 @@ enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec
 	if (rec->kind == LAG_REC_receipt && rec->receipt.clean_exit != LAG_NONE)
 		part->clean_exit = rec->receipt.clean_exit != 0;
 	slot = lag_vec_push(&part->records[rec->kind]);
-	if (!slot)
+	if (!slot) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: no memory for more than %zu %s records", part->path,
 				   part->records[rec->kind].n,
 				   lag_record_info_get(rec->kind)->name);
+	}
 	memcpy(slot, rec->field, record_size[rec->kind]);
 	return LAG_OK;
 }

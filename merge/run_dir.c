@@ -103,10 +103,11 @@ static void drop_repeats(struct lag_vec *files)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < files->n; i++) {
-		if (kept && strcmp(at[kept - 1].path, at[i].path) == 0)
+		if (kept && strcmp(at[kept - 1].path, at[i].path) == 0) {
 			free(at[i].path);
-		else
+		} else {
 			at[kept++] = at[i];
+		}
 	}
 	files->n = kept;
 }

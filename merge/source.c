@@ -284,24 +284,23 @@ enum lag_status lag_source_each(const char *path, struct lag_source_visitor *vis
 				    path };
 	uint8_t head[LAG_SOURCE_HEAD];
 	enum lag_status st;
-	struct stat sb;
-	ssize_t n;
+	struct stat sb = { 0 };
+	ssize_t n = -1;
 
 	if (file.fd < 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
-	if (fstat(file.fd, &sb) != 0)
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
-	else if (!S_ISREG(sb.st_mode))
+	if (fstat(file.fd, &sb) == 0 && !S_ISREG(sb.st_mode)) {
 		st = lag_err_set(err, LAG_ERR_INPUT, "%s: not a regular file", path);
-	else if ((n = pread(file.fd, head, sizeof(head), 0)) < 0)
+	} else if ((n = pread(file.fd, head, sizeof(head), 0)) < 0) {
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
-	else if (lag_archive_probe(head, (size_t)n) ||
-		 (is_gzip(head, (size_t)n) && gzip_holds_archive(file.fd, path)))
+	} else if (lag_archive_probe(head, (size_t)n) ||
+		   (is_gzip(head, (size_t)n) && gzip_holds_archive(file.fd, path))) {
 		st = lag_archive_each(path, visitor, err);
-	else if (is_gzip(head, (size_t)n))
+	} else if (is_gzip(head, (size_t)n)) {
 		st = lag_source_visit_stream(&file.base, path, 0, visitor, err);
-	else
+	} else {
 		st = visit_mapped(file.fd, path, (size_t)sb.st_size, visitor, err);
+	}
 	file_close(&file.base);
 	return st;
 }

@@ -67,8 +67,8 @@ void lag_merge_release(struct lag_merge *m)
 	lag_pool_release(&m->pool);
 }
 
-void lag_merge_find(struct lag_merge *m, int severity, const char *kind, int64_t rank, int64_t comm,
-		    uint64_t count, const char *fmt, ...)
+void lag_merge_find(struct lag_merge *m, int severity, const char *kind, struct lag_about about,
+		    const char *fmt, ...)
 {
 	struct lag_finding_row *row = lag_vec_push(&m->findings);
 	va_list ap;
@@ -77,10 +77,10 @@ void lag_merge_find(struct lag_merge *m, int severity, const char *kind, int64_t
 		return;
 	row->severity = severity;
 	row->kind = kind;
-	row->rank = rank;
-	row->comm = comm;
+	row->rank = about.rank;
+	row->comm = about.comm;
 	row->seq = LAG_NONE;
-	row->count = count;
+	row->count = about.count;
 	va_start(ap, fmt);
 	(void)vsnprintf(row->text, sizeof(row->text), fmt, ap);
 	va_end(ap);

@@ -159,9 +159,17 @@ enum lag_status lag_merge_init(struct lag_merge *m, const struct lag_merge_opts 
 			       struct lag_err *err) LAG_MUST_USE;
 void lag_merge_release(struct lag_merge *m);
 
-/* Adds a finding; one that no memory is left for is dropped. comm and rank may be LAG_NONE. */
-void lag_merge_find(struct lag_merge *m, int severity, const char *kind, int64_t rank, int64_t comm,
-		    uint64_t count, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+/* What a finding is about: a rank, a communicator (index), LAG_NONE for none; how many cases. */
+struct lag_about {
+	int64_t rank, comm;
+	uint64_t count;
+};
+
+#define LAG_ABOUT(rank, comm, count) ((struct lag_about){ (rank), (comm), (count) })
+
+/* Adds a finding; one that no memory is left for is dropped. */
+void lag_merge_find(struct lag_merge *m, int severity, const char *kind, struct lag_about about,
+		    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Tells the caller where the merge is; LAG_ERR_LIMIT when it wants to end. */
 enum lag_status lag_merge_step(struct lag_merge *m, enum lag_merge_phase phase, uint64_t done,

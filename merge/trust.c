@@ -34,14 +34,15 @@ static void find_losses(struct lag_merge *m, const struct lag_proc *p)
 {
 	uint64_t lost = count_lost(&p->part);
 
-	if (lost)
-		lag_merge_find(m, 1, "loss", p->rank, LAG_NONE, lost,
+	if (lost) {
+		lag_merge_find(m, 1, "loss", LAG_ABOUT(p->rank, LAG_NONE, lost),
 			       "rank %" PRId64 " lost %" PRIu64 " records, most by: %s", p->rank,
 			       lost, lag_loss_reason_name(main_reason(&p->part)));
+	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, gap); i++) {
 		const struct lag_rec_gap *g = &LAG_PART_AT(&p->part, gap, i);
 
-		lag_merge_find(m, 1, "gap", p->rank, LAG_NONE, 1,
+		lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
 			       "rank %" PRId64 " recorded no %.60s for %.3f s: %.200s", p->rank,
 			       lag_merge_text(m, g->what),
 			       g->until_ns >= g->from_ns ? (double)(g->until_ns - g->from_ns) / 1e9
@@ -60,7 +61,8 @@ static enum lag_status find_clock_steps(struct lag_merge *m, const struct lag_pr
 	if (!LAG_PART_COUNT(&p->part, clock_step) || lag_map_find(told, p->host, &seen))
 		return LAG_OK;
 	s = &LAG_PART_AT(&p->part, clock_step, 0);
-	lag_merge_find(m, 1, "clock_step", p->rank, LAG_NONE, LAG_PART_COUNT(&p->part, clock_step),
+	lag_merge_find(m, 1, "clock_step",
+		       LAG_ABOUT(p->rank, LAG_NONE, LAG_PART_COUNT(&p->part, clock_step)),
 		       "the clock of host %.100s was set while recording, first by %.6f s",
 		       LAG_VEC_AT(&m->hosts, struct lag_host_row, p->host).name,
 		       (double)s->step_ns / 1e9);
@@ -79,11 +81,12 @@ static void find_failures(struct lag_merge *m, const struct lag_proc *p)
 			continue;
 		first = n_failed++ ? first : result;
 	}
-	if (n_failed)
-		lag_merge_find(m, 2, "failed_call", p->rank, LAG_NONE, n_failed,
+	if (n_failed) {
+		lag_merge_find(m, 2, "failed_call", LAG_ABOUT(p->rank, LAG_NONE, n_failed),
 			       "rank %" PRId64 ": %" PRIu64
 			       " communication calls failed, the first with result %" PRId64,
 			       p->rank, n_failed, first);
+	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, comm_event); i++) {
 		const struct lag_rec_comm_event *e = &LAG_PART_AT(&p->part, comm_event, i);
 		uint64_t comm = 0;
@@ -91,7 +94,7 @@ static void find_failures(struct lag_merge *m, const struct lag_proc *p)
 		if ((e->state != LAG_COMM_ABORTED && e->state != LAG_COMM_ERROR) ||
 		    !lag_map_find(&p->comm_of, (uint64_t)e->comm_id, &comm))
 			continue;
-		lag_merge_find(m, 2, "communicator_failed", p->rank, (int64_t)comm, 1,
+		lag_merge_find(m, 2, "communicator_failed", LAG_ABOUT(p->rank, (int64_t)comm, 1),
 			       "rank %" PRId64 ": a communicator %s", p->rank,
 			       e->state == LAG_COMM_ABORTED ? "was aborted" : "reported an error");
 	}
@@ -114,15 +117,17 @@ enum lag_status lag_merge_trust(struct lag_merge *m, struct lag_err *err)
 		st = find_clock_steps(m, p, &told);
 	}
 	lag_map_release(&told);
-	if (n_cut)
+	if (n_cut) {
 		lag_merge_find(
-			m, 0, "cut_off", LAG_NONE, LAG_NONE, n_cut,
+			m, 0, "cut_off", LAG_ABOUT(LAG_NONE, LAG_NONE, n_cut),
 			"%" PRIu64
 			" processes did not end in an orderly way (killed, or still running)",
 			n_cut);
-	if (m->quarantine.n)
-		lag_merge_find(m, 1, "quarantine", LAG_NONE, LAG_NONE, m->quarantine.n,
+	}
+	if (m->quarantine.n) {
+		lag_merge_find(m, 1, "quarantine", LAG_ABOUT(LAG_NONE, LAG_NONE, m->quarantine.n),
 			       "%zu events have times that cannot be true and are left out",
 			       m->quarantine.n);
+	}
 	return st == LAG_OK ? st : lag_err_set(err, st, "no memory for findings");
 }

@@ -103,10 +103,11 @@ static enum lag_status name_kernel(struct lag_writer *w, int64_t name, struct la
 
 	if (lag_map_find(&w->kernel_names, (uint64_t)name, &seen))
 		return LAG_OK;
-	if (lag_demangle(text, &full))
+	if (lag_demangle(text, &full)) {
 		row[1] = intern(w, full.text, full.n);
-	else
+	} else {
 		lag_buf_puts(&full, text);
+	}
 	if (!lag_renames_apply(&w->renames, lag_buf_text(&full), &brief))
 		lag_name_short(lag_buf_text(&full), &brief);
 	if (brief.n)
@@ -224,8 +225,10 @@ static enum lag_status write_syncs(struct plan *pl, struct lag_err *err)
 {
 	const struct lag_vec *vec = LAG_PART_VEC(&pl->p->part, sync);
 	struct order *order = order_records(vec);
-	enum lag_status st = order ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	enum lag_status st = LAG_OK;
 
+	if (!order)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to order events");
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
 		const struct lag_rec_sync *s = &LAG_PART_AT(&pl->p->part, sync, order[i].index);
 		int64_t row[13] = { ++pl->w->sync_id,
@@ -254,8 +257,10 @@ static enum lag_status write_ranges(struct plan *pl, struct lag_err *err)
 {
 	const struct lag_vec *vec = LAG_PART_VEC(&pl->p->part, range);
 	struct order *order = order_records(vec);
-	enum lag_status st = order ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	enum lag_status st = LAG_OK;
 
+	if (!order)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to order events");
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
 		const struct lag_rec_range *r = &LAG_PART_AT(&pl->p->part, range, order[i].index);
 		const struct lag_range_link *link =
@@ -320,8 +325,10 @@ static enum lag_status write_ops(struct plan *pl, int64_t first_launch, struct l
 {
 	const struct lag_vec *vec = LAG_PART_VEC(&pl->p->part, op);
 	struct order *order = order_records(vec);
-	enum lag_status st = order ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	enum lag_status st = LAG_OK;
 
+	if (!order)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to order events");
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
 		const struct lag_rec_op *o = &LAG_PART_AT(&pl->p->part, op, order[i].index);
 		const struct lag_op_link *link = LAG_OP_LINK_AT(pl->p, order[i].index);

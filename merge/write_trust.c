@@ -87,21 +87,32 @@ static const char *kind_name(uint64_t kind)
 	return info ? info->name : "unknown";
 }
 
-static enum lag_status write_loss(struct lag_writer *w, uint32_t proc, const char *kind,
-				  int64_t reason, uint64_t count, int64_t from_ns, int64_t until_ns,
-				  struct lag_err *err)
+static enum lag_status write_loss(struct lag_writer *w, uint32_t proc,
+				  const struct lag_rec_loss *loss, struct lag_err *err)
 {
 	const struct lag_proc *p = LAG_PROC_AT(w->m, proc);
 	struct lag_value row[] = {
 		LAG_INT((int64_t)proc + 1),
-		LAG_TEXT(kind),
-		LAG_TEXT(lag_loss_reason_name(reason)),
-		LAG_INT((int64_t)count),
-		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, from_ns)),
-		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, until_ns)),
+		LAG_TEXT(kind_name((uint64_t)loss->kind)),
+		LAG_TEXT(lag_loss_reason_name(loss->reason)),
+		LAG_INT(loss->count),
+		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, loss->from_ns)),
+		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, loss->until_ns)),
 	};
 
 	return lag_db_insert(w->db, LAG_TABLE_loss, row, COUNT(row), err);
+}
+
+static enum lag_status write_count(struct lag_writer *w, uint32_t proc, int kind, int reason,
+				   uint64_t count, struct lag_err *err)
+{
+	struct lag_rec_loss loss = { .from_ns = LAG_NONE,
+				     .until_ns = LAG_NONE,
+				     .kind = kind,
+				     .reason = reason,
+				     .count = (int64_t)count };
+
+	return write_loss(w, proc, &loss, err);
 }
 
 /* What is counted beyond the loss records: by kind where there is one reason only, else by reason. */
@@ -121,16 +132,16 @@ static enum lag_status write_rest(struct lag_writer *w, uint32_t proc, const uin
 	for (int i = 0; i < LAG_REC_LIMIT; i++)
 		by_kind += kinds[i];
 	if (n_reasons == 1 && by_kind == reasons[only]) {
-		for (unsigned i = 0; i < LAG_REC_LIMIT && st == LAG_OK; i++) {
-			if (kinds[i])
-				st = write_loss(w, proc, kind_name(i), only, kinds[i], LAG_NONE,
-						LAG_NONE, err);
+		for (int i = 0; i < LAG_REC_LIMIT && st == LAG_OK; i++) {
+			if (kinds[i]) {
+				st = write_count(w, proc, i, only, kinds[i], err);
+			}
 		}
 		return st;
 	}
 	for (int i = 0; i < LAG_LOSS_LIMIT && st == LAG_OK; i++) {
 		if (reasons[i])
-			st = write_loss(w, proc, "unknown", i, reasons[i], LAG_NONE, LAG_NONE, err);
+			st = write_count(w, proc, 0, i, reasons[i], err);
 	}
 	return st;
 }
@@ -168,6 +179,7 @@ enum lag_status lag_write_losses(struct lag_writer *w, uint32_t proc, struct lag
 	const struct lag_part *part = &LAG_PROC_AT(w->m, proc)->part;
 	uint64_t kinds[LAG_REC_LIMIT], reasons[LAG_LOSS_LIMIT];
 	enum lag_status st = LAG_OK;
+	struct lag_rec_loss clean;
 
 	for (int i = 0; i < LAG_REC_LIMIT; i++)
 		kinds[i] = part->lost[i];
@@ -181,8 +193,11 @@ enum lag_status lag_write_losses(struct lag_writer *w, uint32_t proc, struct lag
 
 		kinds[kind] -= n < kinds[kind] ? n : kinds[kind];
 		reasons[reason] -= n < reasons[reason] ? n : reasons[reason];
-		st = write_loss(w, proc, kind_name(kind), (int64_t)reason, n, l->from_ns,
-				l->until_ns, err);
+		clean = *l;
+		clean.kind = (int64_t)kind;
+		clean.reason = (int64_t)reason;
+		clean.count = (int64_t)n;
+		st = write_loss(w, proc, &clean, err);
 	}
 	if (st == LAG_OK)
 		st = write_rest(w, proc, kinds, reasons, err);

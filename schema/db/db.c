@@ -72,10 +72,11 @@ static void uri_of(struct lag_buf *uri, const char *path)
 	if (path[0] == '/' && path[1] == '/')
 		lag_buf_puts(uri, "//");
 	for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
-		if (*p < ' ' || strchr("?#%", *p))
+		if (*p < ' ' || strchr("?#%", *p)) {
 			lag_buf_printf(uri, "%%%02x", *p);
-		else
+		} else {
 			lag_buf_putc(uri, (char)*p);
+		}
 	}
 	lag_buf_puts(uri, "?immutable=1");
 }
@@ -89,10 +90,11 @@ static enum lag_status check_identity(struct lag_db *db, struct lag_err *err)
 		st = lag_stmt_step(stmt, err);
 	if (st == LAG_OK && lag_stmt_int(stmt, 0) != LAG_DB_APPLICATION_ID)
 		st = lag_err_set(err, LAG_ERR_INPUT, "not a trace merged by laggard");
-	if (st == LAG_OK && lag_stmt_int(stmt, 1) != LAG_DB_VERSION)
+	if (st == LAG_OK && lag_stmt_int(stmt, 1) != LAG_DB_VERSION) {
 		st = lag_err_set(err, LAG_ERR_INPUT,
 				 "schema version %lld, this laggard reads version %d: merge again",
 				 (long long)lag_stmt_int(stmt, 1), LAG_DB_VERSION);
+	}
 	lag_stmt_free(stmt);
 	return st;
 }
@@ -126,7 +128,7 @@ enum lag_status lag_db_create(const char *path, struct lag_db **out, struct lag_
 	enum lag_status st;
 
 	st = connect(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, out, err);
-	if (st == LAG_OK)
+	if (*out)
 		st = lag_db_exec(*out, lag_sql_create, err);
 	if (st == LAG_OK)
 		return LAG_OK;

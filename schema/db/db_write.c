@@ -39,9 +39,10 @@ static enum lag_status prepare_all(struct lag_db_writer *w, struct lag_err *err)
 			return lag_err_set(err, LAG_ERR_USAGE, "table %d has no insert", i);
 		if (st != LAG_OK)
 			return st;
-		if ((size_t)sqlite3_bind_parameter_count(w->insert[i]->sqlite) != n_columns[i])
+		if ((size_t)sqlite3_bind_parameter_count(w->insert[i]->sqlite) != n_columns[i]) {
 			return lag_err_set(err, LAG_ERR_USAGE, "insert %d has the wrong columns",
 					   i);
+		}
 	}
 	return LAG_OK;
 }
@@ -134,9 +135,10 @@ enum lag_status lag_db_insert(struct lag_db_writer *w, enum lag_table table,
 {
 	enum lag_status st = LAG_OK;
 
-	if (n != n_columns[table])
+	if (n != n_columns[table]) {
 		return lag_err_set(err, LAG_ERR_USAGE, "table %d has %zu columns, not %zu",
 				   (int)table, n_columns[table], n);
+	}
 	for (size_t i = 0; i < n && st == LAG_OK; i++)
 		st = bind(w, w->insert[table], (int)i + 1, &values[i], err);
 	return st == LAG_OK ? run(w->insert[table], err) : st;
@@ -147,9 +149,10 @@ enum lag_status lag_db_insert_ints(struct lag_db_writer *w, enum lag_table table
 {
 	enum lag_status st = LAG_OK;
 
-	if (n != n_columns[table])
+	if (n != n_columns[table]) {
 		return lag_err_set(err, LAG_ERR_USAGE, "table %d has %zu columns, not %zu",
 				   (int)table, n_columns[table], n);
+	}
 	for (size_t i = 0; i < n && st == LAG_OK; i++)
 		st = lag_stmt_bind_int(w->insert[table], (int)i + 1, values[i], err);
 	return st == LAG_OK ? run(w->insert[table], err) : st;

@@ -46,18 +46,21 @@ static enum lag_status read_header(struct lag_trace_reader *rd, struct lag_err *
 	if (rd->n < sizeof(*h))
 		return lag_err_set(err, LAG_ERR_INPUT, "%zu bytes are too few for a header", rd->n);
 	memcpy(h, rd->bytes, sizeof(*h));
-	if (h->magic == bswap_64(LAG_TRACE_MAGIC))
+	if (h->magic == bswap_64(LAG_TRACE_MAGIC)) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "written on a machine of the other byte order");
+	}
 	if (h->magic != LAG_TRACE_MAGIC)
 		return lag_err_set(err, LAG_ERR_INPUT, "not a laggard trace");
-	if (h->version != LAG_TRACE_VERSION)
+	if (h->version != LAG_TRACE_VERSION) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "format version %u, this laggard reads version %u", h->version,
 				   LAG_TRACE_VERSION);
-	if (h->header_bytes != LAG_CHUNKS_AT || h->chunk_bytes != LAG_CHUNK_BYTES)
+	}
+	if (h->header_bytes != LAG_CHUNKS_AT || h->chunk_bytes != LAG_CHUNK_BYTES) {
 		return lag_err_set(err, LAG_ERR_INPUT, "header: impossible sizes %u and %u",
 				   h->header_bytes, h->chunk_bytes);
+	}
 	crc = h->crc;
 	h->crc = 0;
 	/* The sizes are right, so the records can be found all the same. */
@@ -148,7 +151,7 @@ static enum lag_status index_chunks(struct lag_trace_reader *rd, struct lag_err 
 {
 	uint32_t index = 0;
 
-	for (uint64_t at = LAG_CHUNKS_AT;
+	for (uint64_t at = (uint64_t)LAG_CHUNKS_AT;
 	     at < rd->n && rd->n - at >= sizeof(struct lag_chunk_header) && index < UINT32_MAX;
 	     at += LAG_CHUNK_BYTES, index++) {
 		if (lag_failed(index_chunk(rd, index, at)))
@@ -223,9 +226,10 @@ enum lag_status lag_trace_reader_next(struct lag_trace_reader *rd, struct lag_re
 		enum lag_status st = LAG_END;
 		size_t used = 0;
 
-		if (rd->at < ref->bytes)
+		if (rd->at < ref->bytes) {
 			st = lag_record_decode(rd->bytes + offset, ref->bytes - rd->at, &used,
 					       &rd->last_time, rec);
+		}
 		if (st == LAG_ERR_INPUT)
 			note_damage(rd, &rd->damage.bad_records, offset);
 		if (st == LAG_ERR_INPUT || st == LAG_END) {
