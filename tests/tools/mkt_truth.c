@@ -13,6 +13,7 @@ void mkt_truth_init(struct mkt_truth *t)
 	t->ends.item_size = sizeof(int64_t);
 	t->rows.item_size = sizeof(struct mkt_truth_row);
 	t->blocks.item_size = sizeof(struct mkt_truth_block);
+	t->messages.item_size = sizeof(struct mkt_truth_message);
 }
 
 void mkt_truth_release(struct mkt_truth *t)
@@ -20,6 +21,7 @@ void mkt_truth_release(struct mkt_truth *t)
 	lag_vec_release(&t->ends);
 	lag_vec_release(&t->rows);
 	lag_vec_release(&t->blocks);
+	lag_vec_release(&t->messages);
 }
 
 static enum lag_status add_block(struct mkt_truth *t, const struct mkt_run *run, int rank,
@@ -40,10 +42,36 @@ static enum lag_status add_block(struct mkt_truth *t, const struct mkt_run *run,
 					       .chunk = it->chunk,
 					       .mb = it->mb,
 					       .backward = it->backward,
-					       .start_ns = it->start_ns };
+					       .start_ns = it->start_ns,
+					       .ready_ns =
+						       it->call_ns + run->opt->launch_delay_ns };
 	}
 	b->end_ns = it->end_ns;
 	b->busy_ns += it->end_ns - it->start_ns;
+	return LAG_OK;
+}
+
+static enum lag_status add_message(struct mkt_truth *t, const struct mkt_run *run,
+				   const struct mkt_item *it)
+{
+	const struct mkt_conn *conn = &run->conns[it->conn[0]];
+	size_t k = (size_t)(it->seq[0] - conn->sent);
+	const struct mkt_item *recv =
+		mkt_item_at(&run->ranks[conn->dst], LAG_VEC_AT(&conn->recvs, int32_t, k));
+	struct mkt_truth_message *m = lag_vec_push(&t->messages);
+
+	if (!m)
+		return LAG_ERR_SYSTEM;
+	*m = (struct mkt_truth_message){ .src = conn->src,
+					 .dst = conn->dst,
+					 .step = run->step,
+					 .chunk = it->chunk,
+					 .mb = it->mb,
+					 .backward = it->backward,
+					 .send_start_ns = it->start_ns,
+					 .send_end_ns = it->end_ns,
+					 .recv_start_ns = recv->start_ns,
+					 .recv_end_ns = recv->end_ns };
 	return LAG_OK;
 }
 
@@ -59,6 +87,9 @@ enum lag_status mkt_truth_add(struct mkt_truth *t, const struct mkt_run *run)
 		size_t from = t->blocks.n;
 		for (size_t i = 0; i < rank->items.n; i++) {
 			const struct mkt_item *it = mkt_item_at(rank, (int32_t)i);
+			if (it->kind == MKT_I_P2P && it->conn[0] >= 0 && run->opt->blocks &&
+			    !run->opt->batch_p2p && add_message(t, run, it))
+				return LAG_ERR_SYSTEM;
 			if (it->kind != MKT_I_KERNEL || it->mb < 0)
 				continue;
 			*(it->backward ? &row->bwd_ns : &row->fwd_ns) += it->end_ns - it->start_ns;
@@ -162,9 +193,22 @@ static void put_rows(FILE *f, const struct mkt_truth *t, int n_ranks)
 	for (size_t i = 0; i < t->blocks.n; i++) {
 		const struct mkt_truth_block *b =
 			&LAG_VEC_AT(&t->blocks, struct mkt_truth_block, i);
-		fprintf(f, "%s\n  [%d, %d, %d, %d, \"%s\", %" PRId64 ", %" PRId64 ", %" PRId64 "]",
+		fprintf(f,
+			"%s\n  [%d, %d, %d, %d, \"%s\", %" PRId64 ", %" PRId64 ", %" PRId64
+			", %" PRId64 "]",
 			i ? "," : "", b->rank, b->step, b->chunk, b->mb, b->backward ? "B" : "F",
-			b->start_ns, b->end_ns, b->busy_ns);
+			b->start_ns, b->end_ns, b->busy_ns, b->ready_ns);
+	}
+	fprintf(f, "],\n \"messages\": [");
+	for (size_t i = 0; i < t->messages.n; i++) {
+		const struct mkt_truth_message *m =
+			&LAG_VEC_AT(&t->messages, struct mkt_truth_message, i);
+		fprintf(f,
+			"%s\n  [%d, %d, %d, %d, %d, \"%s\", %" PRId64 ", %" PRId64 ", %" PRId64
+			", %" PRId64 "]",
+			i ? "," : "", m->src, m->dst, m->step, m->chunk, m->mb,
+			m->backward ? "B" : "F", m->send_start_ns, m->send_end_ns, m->recv_start_ns,
+			m->recv_end_ns);
 	}
 	fprintf(f, "]\n");
 }

@@ -17,12 +17,21 @@ struct mkt_truth_block {
 	int rank, step, chunk, mb;
 	bool backward;
 	int64_t start_ns, end_ns, busy_ns;
+	int64_t ready_ns; /* earliest start by its first launch */
+};
+
+/* A message with the result of a block; not written with --batch-p2p, where kernels carry two. */
+struct mkt_truth_message {
+	int src, dst, step, chunk, mb; /* of the block that it comes from */
+	bool backward;
+	int64_t send_start_ns, send_end_ns, recv_start_ns, recv_end_ns;
 };
 
 struct mkt_truth {
-	struct lag_vec ends;   /* int64_t: when the last rank's host left the step */
-	struct lag_vec rows;   /* struct mkt_truth_row: step-major, then rank */
-	struct lag_vec blocks; /* struct mkt_truth_block, with --blocks */
+	struct lag_vec ends;     /* int64_t: when the last rank's host left the step */
+	struct lag_vec rows;     /* struct mkt_truth_row: step-major, then rank */
+	struct lag_vec blocks;   /* struct mkt_truth_block, with --blocks */
+	struct lag_vec messages; /* struct mkt_truth_message, with --blocks */
 };
 
 void mkt_truth_init(struct mkt_truth *t);
