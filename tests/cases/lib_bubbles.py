@@ -111,6 +111,37 @@ class SimTruth:
         return [[self.step(g, i) for i in range(self.n_steps)] for g in range(self.dp)]
 
 
+# --- mktrace ----------------------------------------------------------------------------------------
+
+
+class MkTruth:
+    """Runs of mktrace with --blocks and no tensor parallelism."""
+
+    def __init__(self, truth):
+        self.shape = oracle.Shape(*(truth["shape"][k] for k in ("schedule", "pp", "microbatches", "chunks")))
+        self.dp, self.n_steps = truth["shape"]["dp"], truth["shape"]["steps"]
+        self.blocks, self.messages = {}, {}
+        for rank, step, chunk, mb, kind, start, end, busy, ready in truth["blocks"]:
+            self.blocks.setdefault((rank, step), {})[oracle.Block(kind == "B", chunk, mb)] = (start, end, busy, ready)
+        for src, _, step, chunk, mb, kind, send0, send1, recv0, recv1 in truth["messages"]:
+            both, eager = max(send0, recv0), send1 <= recv0
+            self.messages.setdefault((src, step), {})[oracle.Block(kind == "B", chunk, mb)] = \
+                oracle.Message(recv1 - both, send1 - (send0 if eager else both), eager)
+
+    def step(self, replica, i):
+        ranks = [s * self.dp + replica for s in range(self.shape.p)]
+        blocks = [self.blocks[r, i] for r in ranks]
+        begin = min(b[0] for stage in blocks for b in stage.values())
+        finish = max(b[1] for stage in blocks for b in stage.values())
+        durations = [{b: t[2] for b, t in stage.items()} for stage in blocks]
+        ready = [{b: max(0, t[3] - begin) for b, t in stage.items()} for stage in blocks]
+        return oracle.Step(durations, [self.messages.get((r, i), {}) for r in ranks], ready, finish - begin,
+                           [sum(d.values()) for d in durations])
+
+    def steps(self):
+        return [[self.step(g, i) for i in range(self.n_steps)] for g in range(self.dp)]
+
+
 # --- the comparison -------------------------------------------------------------------------------
 
 class Differences:
