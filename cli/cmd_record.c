@@ -47,12 +47,19 @@ static enum lag_status make_dir(const char *dir, bool *made, struct lag_err *err
 	return LAG_OK;
 }
 
+/* What we were started with, and the program shall be. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction on_child;
+};
+
 /* The child's side: tells through the pipe why exec failed, and says nothing when it did not. */
-_Noreturn static void become(char **argv, int report, const sigset_t *mask)
+_Noreturn static void become(char **argv, int report, const struct inherited *from)
 {
 	int error;
 
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)sigaction(SIGCHLD, &from->on_child, NULL);
+	(void)sigprocmask(SIG_SETMASK, &from->mask, NULL);
 	(void)execvp(argv[0], argv);
 	error = errno;
 	while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
@@ -88,7 +95,7 @@ static int wait_for(pid_t child, const sigset_t *watched)
 	}
 }
 
-static enum lag_status start(char **argv, const sigset_t *mask, pid_t *child, int *error,
+static enum lag_status start(char **argv, const struct inherited *from, pid_t *child, int *error,
 			     struct lag_err *err)
 {
 	int report[2];
@@ -102,7 +109,7 @@ static enum lag_status start(char **argv, const sigset_t *mask, pid_t *child, in
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot start a process");
 	if (*child == 0) {
 		close(report[0]);
-		become(argv, report[1], mask);
+		become(argv, report[1], from);
 	}
 	close(report[1]);
 	do
@@ -163,7 +170,9 @@ static int run(const struct lag_args *args)
 	struct lag_receipt_before before;
 	struct lag_buf text = { 0 };
 	struct lag_err err = { 0 };
-	sigset_t watched, old;
+	const struct sigaction wait_for_children = { .sa_handler = SIG_DFL };
+	struct inherited from;
+	sigset_t watched;
 	int64_t started;
 	int error, status;
 	pid_t child = -1;
@@ -175,12 +184,12 @@ static int run(const struct lag_args *args)
 	(void)sigemptyset(&watched);
 	for (const int *sig = passed; *sig; sig++)
 		(void)sigaddset(&watched, *sig);
-	(void)signal(SIGCHLD, SIG_DFL);
-	(void)sigprocmask(SIG_BLOCK, &watched, &old);
+	(void)sigaction(SIGCHLD, &wait_for_children, &from.on_child);
+	(void)sigprocmask(SIG_BLOCK, &watched, &from.mask);
 	if (!quiet)
 		say_start(&inj);
 	started = now_ns();
-	if (lag_failed(start(args->operands, &old, &child, &error, &err)))
+	if (lag_failed(start(args->operands, &from, &child, &error, &err)))
 		return fail(&err);
 	status = wait_for(child, &watched);
 	if (error) {

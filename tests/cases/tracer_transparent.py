@@ -51,6 +51,28 @@ def signals(tmp):
     r.equal(p.wait(timeout=20), -signal.SIGTERM, "a group that is terminated")
 
 
+SIGNALS = """
+import signal
+print([s.name for s in signal.Signals if signal.getsignal(s) is signal.SIG_IGN], signal.pthread_sigmask(signal.SIG_BLOCK, []))
+"""
+
+
+def inherited(tmp):
+    """Ignored and blocked signals are the program's as they were ours."""
+    def prepare():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGWINCH])
+
+    argv = [sys.executable, "-c", SIGNALS]
+    plain = subprocess.run(argv, env=r.environment(), preexec_fn=prepare, capture_output=True, timeout=60)
+    traced = subprocess.run([r.LAGGARD, "record", "-q", "-o", tmp("i"), "--", *argv], env=r.environment(),
+                            preexec_fn=prepare, capture_output=True, timeout=60)
+    r.equal((traced.returncode, traced.stdout, traced.stderr), (plain.returncode, plain.stdout, plain.stderr),
+            "inherited signals")
+    r.check(b"SIGCHLD" in plain.stdout and b"SIGUSR1" in plain.stdout, "they were set at all")
+
+
 def main():
     r.need_simgpu()
     with r.Folder() as tmp:
@@ -64,6 +86,7 @@ def main():
         same(tmp, ["sh", "-c", "echo out; echo err >&2; exit 300"])
         same(tmp, ["sh", "-c", "cat; exit 4"])
         signals(tmp)
+        inherited(tmp)
         for argv, code in ((["/nonexistent/program"], 127), ([tmp.path], 126)):
             done = r.record(tmp("x"), argv)
             r.equal(done.returncode, code, f"exit code of {argv}")
