@@ -38,16 +38,16 @@ void lb_remove_dir(const char *path)
 	(void)rmdir(path);
 }
 
-void lb_open(struct lag_builder *lb, const char *dir, const char *name, int rank, int world,
-	     const char *host, int64_t start_ns)
+void lb_open(struct lag_builder *lb, const char *dir, const char *name, struct lb_who who,
+	     int64_t start_ns)
 {
-	struct lag_trace_header head = { .pid = (uint64_t)(1000 + rank), .start_ns = start_ns };
+	struct lag_trace_header head = { .pid = (uint64_t)(1000 + who.rank), .start_ns = start_ns };
 	struct lag_record rec;
 	struct lag_err err = { 0 };
 
 	memset(lb, 0, sizeof(*lb));
 	lb->next_correlation = 1;
-	(void)snprintf(head.host, sizeof(head.host), "%s", host);
+	(void)snprintf(head.host, sizeof(head.host), "%s", who.host);
 	(void)snprintf(lb->path, sizeof(lb->path), "%s/%s.lag", dir, name);
 	need(lag_trace_file_create(&lb->file, lb->path, 0600, &head, &err) == LAG_OK, err.text);
 	lb->prod = calloc(1, sizeof(*lb->prod));
@@ -55,11 +55,11 @@ void lb_open(struct lag_builder *lb, const char *dir, const char *name, int rank
 	lag_trace_producer_init(lb->prod, &lb->file, 7);
 	lag_record_init(&rec, LAG_REC_process);
 	rec.process.start_ns = start_ns;
-	rec.process.pid = 1000 + rank;
-	rec.process.host = lb_text(lb, host);
-	if (rank >= 0) {
-		rec.process.rank = rank;
-		rec.process.world_size = world;
+	rec.process.pid = 1000 + who.rank;
+	rec.process.host = lb_text(lb, who.host);
+	if (who.rank >= 0) {
+		rec.process.rank = who.rank;
+		rec.process.world_size = who.world;
 	}
 	lb_add(lb, &rec);
 }
@@ -123,8 +123,7 @@ void lb_comm(struct lag_builder *lb, int64_t comm_id, int64_t hash, int64_t n_ra
 	lb_add(lb, &rec);
 }
 
-void lb_op(struct lag_builder *lb, int64_t op_id, int64_t comm_id, enum lag_func func, int64_t seq,
-	   int64_t peer, int64_t start_ns, int64_t end_ns)
+void lb_op(struct lag_builder *lb, struct lb_call call, int64_t start_ns, int64_t end_ns)
 {
 	struct lag_record rec;
 	int64_t correlation;
@@ -133,13 +132,13 @@ void lb_op(struct lag_builder *lb, int64_t op_id, int64_t comm_id, enum lag_func
 	rec.op.enter_ns = start_ns - 2000;
 	rec.op.leave_ns = start_ns - 1000;
 	rec.op.tid = 7;
-	rec.op.op_id = op_id;
-	rec.op.comm_id = comm_id;
-	rec.op.func = func;
-	rec.op.seq = seq;
+	rec.op.op_id = call.op_id;
+	rec.op.comm_id = call.comm_id;
+	rec.op.func = call.func;
+	rec.op.seq = call.seq;
 	rec.op.count = 1024;
 	rec.op.datatype = LAG_DT_FLOAT32;
-	rec.op.peer = peer;
+	rec.op.peer = call.peer;
 	rec.op.stream = 20;
 	rec.op.sources = LAG_OP_FROM_CALL;
 	rec.op.result = 0;
@@ -147,7 +146,7 @@ void lb_op(struct lag_builder *lb, int64_t op_id, int64_t comm_id, enum lag_func
 	correlation = lb_kernel(lb, start_ns - 1500, start_ns, end_ns, 20, "ncclDevKernel_Generic");
 	lag_record_init(&rec, LAG_REC_external);
 	rec.external.kind = 5;
-	rec.external.id = op_id;
+	rec.external.id = call.op_id;
 	rec.external.correlation = correlation;
 	lb_add(lb, &rec);
 }

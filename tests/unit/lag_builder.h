@@ -18,9 +18,16 @@ struct lag_builder {
 void lb_make_dir(char *path, size_t room);
 void lb_remove_dir(const char *path);
 
-/* Begins DIR/<name>.lag of rank (-1: says none) on host `host`; the process started at start_ns. */
-void lb_open(struct lag_builder *lb, const char *dir, const char *name, int rank, int world,
-	     const char *host, int64_t start_ns);
+struct lb_who {
+	int rank, world; /* rank -1: says none */
+	const char *host;
+};
+
+#define LB_WHO(rank, world, host) ((struct lb_who){ (rank), (world), (host) })
+
+/* Begins DIR/<name>.lag; the process started at start_ns. */
+void lb_open(struct lag_builder *lb, const char *dir, const char *name, struct lb_who who,
+	     int64_t start_ns);
 void lb_close(struct lag_builder *lb);
 
 int64_t lb_text(struct lag_builder *lb, const char *text);
@@ -34,9 +41,17 @@ int64_t lb_kernel(struct lag_builder *lb, int64_t call_ns, int64_t start_ns, int
 void lb_comm(struct lag_builder *lb, int64_t comm_id, int64_t hash, int64_t n_ranks,
 	     int64_t comm_rank);
 
-/* An operation of 1024 floats and its kernel, tied by external id. group: LAG_NONE or an id. */
-void lb_op(struct lag_builder *lb, int64_t op_id, int64_t comm_id, enum lag_func func, int64_t seq,
-	   int64_t peer, int64_t start_ns, int64_t end_ns);
+struct lb_call {
+	int64_t op_id, comm_id;
+	enum lag_func func;
+	int64_t seq, peer;
+};
+
+#define LB_CALL(op_id, comm_id, func, seq, peer) \
+	((struct lb_call){ (op_id), (comm_id), (func), (seq), (peer) })
+
+/* An operation of 1024 floats and its kernel, tied by external id. */
+void lb_op(struct lag_builder *lb, struct lb_call call, int64_t start_ns, int64_t end_ns);
 
 /* The whole file; freed by the caller. */
 uint8_t *lb_read(const char *path, size_t *n);

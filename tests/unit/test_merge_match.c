@@ -32,7 +32,7 @@ static void open_rank(struct lag_builder *lb, int rank, int world)
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "r%d", rank);
-	lb_open(lb, dir, name, rank, world, "node", T0);
+	lb_open(lb, dir, name, LB_WHO(rank, world, "node"), T0);
 	lb_comm(lb, 1, 4242, world, rank);
 }
 
@@ -44,9 +44,9 @@ static void two_ranks(int n, int64_t late_us)
 
 		open_rank(&lb, rank, 2);
 		for (int i = 0; i < n; i++) {
-			int64_t at = T0 + i * 10000 * US;
+			int64_t at = T0 + i * (10000 * US);
 
-			lb_op(&lb, i + 1, 1, LAG_FUNC_ALL_REDUCE, i, LAG_NONE,
+			lb_op(&lb, LB_CALL(i + 1, 1, LAG_FUNC_ALL_REDUCE, i, LAG_NONE),
 			      at + rank * late_us * US, at + 3000 * US);
 		}
 		lb_close(&lb);
@@ -100,10 +100,11 @@ static void missing_member_withholds_the_last_rank(void **state)
 	(void)state;
 	for (int rank = 0; rank < 3; rank += 2) {
 		open_rank(&lb, rank, 3);
-		for (int i = 0; i < 5; i++)
-			lb_op(&lb, i + 1, 1, LAG_FUNC_ALL_GATHER, i, LAG_NONE,
-			      T0 + i * 9000 * US + rank * 1000 * US,
-			      T0 + i * 9000 * US + 5000 * US);
+		for (int i = 0; i < 5; i++) {
+			lb_op(&lb, LB_CALL(i + 1, 1, LAG_FUNC_ALL_GATHER, i, LAG_NONE),
+			      T0 + i * (9000 * US) + rank * (1000 * US),
+			      T0 + i * (9000 * US) + 5000 * US);
+		}
 		lb_close(&lb);
 	}
 	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
@@ -125,10 +126,14 @@ static void different_calls_under_one_number_are_a_mismatch(void **state)
 	(void)state;
 	for (int rank = 0; rank < 2; rank++) {
 		open_rank(&lb, rank, 2);
-		for (int i = 0; i < 3; i++)
-			lb_op(&lb, i + 1, 1,
-			      rank == 1 && i == 1 ? LAG_FUNC_BROADCAST : LAG_FUNC_ALL_REDUCE, i,
-			      LAG_NONE, T0 + i * 9000 * US, T0 + i * 9000 * US + 500 * US);
+		for (int i = 0; i < 3; i++) {
+			lb_op(&lb,
+			      LB_CALL(i + 1, 1,
+				      rank == 1 && i == 1 ? LAG_FUNC_BROADCAST
+							  : LAG_FUNC_ALL_REDUCE,
+				      i, LAG_NONE),
+			      T0 + i * (9000 * US), T0 + i * (9000 * US) + 500 * US);
+		}
 		lb_close(&lb);
 	}
 	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
@@ -151,9 +156,10 @@ static void skipped_number_is_unmatched_and_the_end_is_not(void **state)
 		open_rank(&lb, rank, 2);
 		for (int i = 0; i < 6; i++) {
 			/* rank 1 lost number 2 and recorded no 5 */
-			if (rank == 0 || (i != 2 && i != 5))
-				lb_op(&lb, i + 1, 1, LAG_FUNC_ALL_REDUCE, i, LAG_NONE,
-				      T0 + i * 9000 * US, T0 + i * 9000 * US + 500 * US);
+			if (rank == 0 || (i != 2 && i != 5)) {
+				lb_op(&lb, LB_CALL(i + 1, 1, LAG_FUNC_ALL_REDUCE, i, LAG_NONE),
+				      T0 + i * (9000 * US), T0 + i * (9000 * US) + 500 * US);
+			}
 		}
 		lb_close(&lb);
 	}
@@ -172,15 +178,15 @@ static void messages_match_by_sender_receiver_and_number(void **state)
 
 	(void)state;
 	open_rank(&lb, 0, 3);
-	lb_op(&lb, 1, 1, LAG_FUNC_SEND, 0, 1, T0, T0 + 50 * US);
-	lb_op(&lb, 2, 1, LAG_FUNC_SEND, 1, 1, T0 + 100 * US, T0 + 150 * US);
+	lb_op(&lb, LB_CALL(1, 1, LAG_FUNC_SEND, 0, 1), T0, T0 + 50 * US);
+	lb_op(&lb, LB_CALL(2, 1, LAG_FUNC_SEND, 1, 1), T0 + 100 * US, T0 + 150 * US);
 	lb_close(&lb);
 	open_rank(&lb, 1, 3);
-	lb_op(&lb, 1, 1, LAG_FUNC_RECV, 0, 0, T0 + 5 * US, T0 + 60 * US);
-	lb_op(&lb, 2, 1, LAG_FUNC_SEND, 0, 2, T0 + 70 * US, T0 + 90 * US);
+	lb_op(&lb, LB_CALL(1, 1, LAG_FUNC_RECV, 0, 0), T0 + 5 * US, T0 + 60 * US);
+	lb_op(&lb, LB_CALL(2, 1, LAG_FUNC_SEND, 0, 2), T0 + 70 * US, T0 + 90 * US);
 	lb_close(&lb);
 	open_rank(&lb, 2, 3);
-	lb_op(&lb, 1, 1, LAG_FUNC_RECV, 0, 1, T0 + 10 * US, T0 + 95 * US);
+	lb_op(&lb, LB_CALL(1, 1, LAG_FUNC_RECV, 0, 1), T0 + 10 * US, T0 + 95 * US);
 	lb_close(&lb);
 	assert_false(lag_failed(merge_dir(&mg, dir, "none")));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE func = 11"), 3);
@@ -244,7 +250,7 @@ static void operations_without_ids_are_tied_by_nesting(void **state)
 	(void)state;
 	open_rank(&lb, 0, 1);
 	for (int i = 0; i < 4; i++) {
-		int64_t at = T0 + i * 1000 * US;
+		int64_t at = T0 + i * (1000 * US);
 
 		lag_record_init(&rec, LAG_REC_op);
 		rec.op.enter_ns = at;

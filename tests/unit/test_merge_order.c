@@ -55,12 +55,13 @@ static void record(int rank, int from, int until, int without)
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "r%d", rank);
-	lb_open(&lb, dir, name, rank, 2, "node", T0);
+	lb_open(&lb, dir, name, LB_WHO(rank, 2, "node"), T0);
 	lb_comm(&lb, 1, 99, 2, rank);
 	for (int i = from; i < until; i++) {
-		if (i != without)
+		if (i != without) {
 			named_op(&lb, i + 1, i % 3 ? LAG_FUNC_ALL_REDUCE : LAG_FUNC_ALL_GATHER,
 				 T0 + i * MS);
+		}
 	}
 	lb_close(&lb);
 }

@@ -74,7 +74,7 @@ static void ranges_nest_and_the_open_ones_end_with_the_recording(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
 	end_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, T0); /* began before the recording */
 	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "step", T0 + 1000);
 	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "forward", T0 + 2000);
@@ -110,7 +110,7 @@ static void kernel_seen_running_and_done_is_one_kernel(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
 	for (int i = 0; i < 3; i++) {
 		lag_record_init(&rec, LAG_REC_kernel);
 		rec.kernel.start_ns = T0 + 1000;
@@ -138,10 +138,11 @@ static void impossible_times_are_put_aside(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
-	for (int i = 0; i < 40; i++)
-		(void)lb_kernel(&lb, T0 + i * 100 * US, T0 + i * 100 * US, T0 + i * 100 * US + 50,
-				7, "good");
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	for (int i = 0; i < 40; i++) {
+		(void)lb_kernel(&lb, T0 + i * (100 * US), T0 + i * (100 * US),
+				T0 + i * (100 * US) + 50, 7, "good");
+	}
 	(void)lb_kernel(&lb, T0, T0 + 500, T0 + 400, 7, "backwards");
 	(void)lb_kernel(&lb, T0, 0, 0, 7, "zero");
 	(void)lb_kernel(&lb, T0, INT64_MAX, INT64_MAX, 7, "far");
@@ -172,7 +173,7 @@ static void one_kernel(const char *name, int rank, int world, int64_t at, int64_
 	struct lag_record rec;
 	struct lag_builder lb;
 
-	lb_open(&lb, dir, name, rank, world, "node", at);
+	lb_open(&lb, dir, name, LB_WHO(rank, world, "node"), at);
 	lag_record_init(&rec, LAG_REC_process);
 	rec.process.start_ns = at;
 	rec.process.restart = restart;
@@ -280,7 +281,7 @@ static void helpers_are_listed_without_a_rank(void **state)
 
 	(void)state;
 	one_kernel("worker", 0, 1, T0, 0, "run");
-	lb_open(&lb, dir, "helper", -1, 0, "node", T0);
+	lb_open(&lb, dir, "helper", LB_WHO(-1, 0, "node"), T0);
 	add_range(&lb, LAG_RANGE_MARK, LAG_NONE, 7, "m", T0 + 5);
 	lb_close(&lb);
 	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_OK);

@@ -42,7 +42,7 @@ static void losses_in_records_and_counters_are_counted_once(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 20, 7, "k");
 	add_loss(&lb, LAG_LOSS_NO_CHUNK, 5);
 	/* The header's counters know of these five and of three more. */
@@ -66,7 +66,7 @@ static void gaps_clock_steps_and_receipts_are_kept(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 20, 7, "k");
 	lag_record_init(&rec, LAG_REC_gap);
 	rec.gap.from_ns = T0;
@@ -81,8 +81,8 @@ static void gaps_clock_steps_and_receipts_are_kept(void **state)
 	for (int i = 1; i <= 2; i++) {
 		lag_record_init(&rec, LAG_REC_receipt);
 		rec.receipt.at_ns = T0 + i;
-		rec.receipt.hook_ns = 1000 * i;
-		rec.receipt.records = 10 * i;
+		rec.receipt.hook_ns = INT64_C(1000) * i;
+		rec.receipt.records = INT64_C(10) * i;
 		rec.receipt.clean_exit = 0;
 		lb_add(&lb, &rec);
 	}
@@ -105,7 +105,7 @@ static void failed_calls_and_aborted_communicators_are_errors(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", 0, 1, "node", T0);
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
 	lb_comm(&lb, 1, 77, 1, 0);
 	for (int i = 0; i < 3; i++) {
 		lag_record_init(&rec, LAG_REC_op);

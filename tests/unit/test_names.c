@@ -98,10 +98,11 @@ static void hostile_names_cost_little(void **state)
 
 	(void)state;
 	/* Of the substitutions, f and a are 0 and 1, a<int, int> is 2; then a name and a type each. */
-	for (int i = 2; i < 36; i += 2)
+	for (int i = 2; i < 36; i += 2) {
 		(void)snprintf(name + strlen(name), 64, "1bIS%c_S%c_E", digits[i - 1],
 			       digits[i - 1]);
-	(void)strcat(name, "Evv");
+	}
+	(void)snprintf(name + strlen(name), 8, "Evv");
 	/* A few levels are fine. */
 	assert_true(lag_demangle("_Z1fI1bI1aIiiES1_EEvv", &out));
 	lag_buf_clear(&out);

@@ -9,6 +9,7 @@
 #include "tests/unit/unit.h"
 
 #define N_KERNELS 40
+#define CHUNKS_AT ((size_t)LAG_CHUNKS_AT)
 #define START_NS  INT64_C(1700000000000000000)
 
 struct file {
@@ -21,7 +22,8 @@ struct file {
 
 static struct lag_chunk_header *chunk_at(uint8_t *bytes, size_t index)
 {
-	return (struct lag_chunk_header *)(void *)(bytes + LAG_CHUNKS_AT + index * LAG_CHUNK_BYTES);
+	return (struct lag_chunk_header *)(void *)(bytes + CHUNKS_AT +
+						   index * (size_t)LAG_CHUNK_BYTES);
 }
 
 /* Reads all of an exact-size copy, so that a sanitizer sees any step outside. -1: refused. */
@@ -58,14 +60,15 @@ static int make_file(void **state)
 	struct lag_builder lb;
 
 	lb_make_dir(f->dir, sizeof(f->dir));
-	lb_open(&lb, f->dir, "a", 3, 8, "node", START_NS);
-	for (int i = 0; i < N_KERNELS; i++)
-		(void)lb_kernel(&lb, START_NS + i * 1000, START_NS + i * 1000 + 10,
-				START_NS + i * 1000 + 600, 7, i % 2 ? "odd" : "even");
+	lb_open(&lb, f->dir, "a", LB_WHO(3, 8, "node"), START_NS);
+	for (int i = 0; i < N_KERNELS; i++) {
+		(void)lb_kernel(&lb, START_NS + i * INT64_C(1000),
+				START_NS + i * INT64_C(1000) + 10,
+				START_NS + i * INT64_C(1000) + 600, 7, i % 2 ? "odd" : "even");
+	}
 	lb_close(&lb);
 	f->bytes = lb_read(lb.path, &f->n);
-	f->used =
-		LAG_CHUNKS_AT + sizeof(struct lag_chunk_header) + chunk_at(f->bytes, 0)->committed;
+	f->used = CHUNKS_AT + sizeof(struct lag_chunk_header) + chunk_at(f->bytes, 0)->committed;
 	f->n_records = chunk_at(f->bytes, 0)->n_records;
 	*state = f;
 	return 0;
@@ -104,7 +107,7 @@ static void cut_anywhere_keeps_what_is_before_the_cut(void **state)
 	const struct file *f = *state;
 	long before = 0;
 
-	for (size_t n = 0; n <= f->n; n += n < LAG_CHUNKS_AT - 64 || n > f->used + 64 ? 61 : 1) {
+	for (size_t n = 0; n <= f->n; n += n < CHUNKS_AT - 64 || n > f->used + 64 ? 61 : 1) {
 		struct lag_trace_damage damage = { 0 };
 		long count = count_records(f->bytes, n, &damage);
 
@@ -114,10 +117,11 @@ static void cut_anywhere_keeps_what_is_before_the_cut(void **state)
 		}
 		assert_true(count >= before);
 		before = count;
-		if (n >= f->used)
+		if (n >= f->used) {
 			assert_int_equal(count, f->n_records);
-		else if (n >= LAG_CHUNKS_AT + sizeof(struct lag_chunk_header))
+		} else if (n >= CHUNKS_AT + sizeof(struct lag_chunk_header)) {
 			assert_true(damage.bad_records > 0);
+		}
 	}
 	assert_int_equal(before, f->n_records);
 }
@@ -126,13 +130,13 @@ static void flipped_bit_in_a_sealed_chunk_drops_that_chunk(void **state)
 {
 	struct file *f = *state;
 
-	for (size_t at = LAG_CHUNKS_AT + sizeof(struct lag_chunk_header); at < f->used; at += 7) {
+	for (size_t at = CHUNKS_AT + sizeof(struct lag_chunk_header); at < f->used; at += 7) {
 		struct lag_trace_damage damage = { 0 };
 
 		f->bytes[at] ^= (uint8_t)(1u << at % 8);
 		assert_int_equal(count_records(f->bytes, f->n, &damage), 0);
 		assert_int_equal(damage.bad_chunks, 1);
-		assert_int_equal(damage.first_offset, LAG_CHUNKS_AT);
+		assert_int_equal(damage.first_offset, CHUNKS_AT);
 		f->bytes[at] ^= (uint8_t)(1u << at % 8);
 	}
 }
@@ -141,9 +145,9 @@ static void flipped_bits_in_headers_never_add_records(void **state)
 {
 	struct file *f = *state;
 
-	for (size_t at = 0; at < LAG_CHUNKS_AT + sizeof(struct lag_chunk_header); at++) {
+	for (size_t at = 0; at < CHUNKS_AT + sizeof(struct lag_chunk_header); at++) {
 		if (at == 2 * sizeof(struct lag_trace_header))
-			at = LAG_CHUNKS_AT;
+			at = CHUNKS_AT;
 		for (int bit = 0; bit < 8; bit++) {
 			f->bytes[at] ^= (uint8_t)(1u << bit);
 			assert_true(count_records(f->bytes, f->n, NULL) <= (long)f->n_records);
@@ -214,14 +218,14 @@ static void holes_and_repeats_of_chunk_numbers_are_damage(void **state)
 	struct lag_trace_damage damage = { 0 };
 
 	assert_non_null(bytes);
-	memcpy(bytes, f->bytes, LAG_CHUNKS_AT + LAG_CHUNK_BYTES);
+	memcpy(bytes, f->bytes, CHUNKS_AT + LAG_CHUNK_BYTES);
 	memcpy(chunk_at(bytes, 1), chunk_at(bytes, 0), LAG_CHUNK_BYTES);
 	chunk_at(bytes, 1)->index = 1;
-	assert_int_equal(count_records(bytes, LAG_CHUNKS_AT + 2 * LAG_CHUNK_BYTES, &damage),
+	assert_int_equal(count_records(bytes, CHUNKS_AT + 2 * (size_t)LAG_CHUNK_BYTES, &damage),
 			 f->n_records);
 	assert_int_equal(damage.bad_chunks, 1);
 	chunk_at(bytes, 1)->producer_seq = 5;
-	assert_int_equal(count_records(bytes, LAG_CHUNKS_AT + 2 * LAG_CHUNK_BYTES, &damage),
+	assert_int_equal(count_records(bytes, CHUNKS_AT + 2 * (size_t)LAG_CHUNK_BYTES, &damage),
 			 2 * f->n_records);
 	assert_int_equal(damage.missing_chunks, 4);
 	free(bytes);
