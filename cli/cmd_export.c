@@ -2,8 +2,10 @@
 /* laggard export: a merged trace in the format of another tool. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "schema/base/fmt.h"
 #include "viz/export/export.h"
 
@@ -51,19 +53,65 @@ static enum lag_status read_options(const struct lag_args *args, struct lag_expo
 	return st;
 }
 
-static enum lag_status export(struct lag_context *ctx, const struct lag_exporter *exporter,
-			      const struct lag_export_opts *opts, struct job *job, bool force,
-			      struct lag_err *err) {
-	struct lag_export_file *file; struct lag_export_out out; struct lag_err close_err;
-		enum lag_status st = lag_export_file_open(job->path, force, &file, &out, err),
-	closed;
+/* Out of the exporter through here into the file: a signal ends the export between two blocks, when
+ * what was written can still be removed. */
+struct gate {
+	struct lag_export_out base, file;
+	sigset_t ends; /* blocked; empty where there is nothing to remove */
+};
 
-		if (lag_failed(st)) return st;
-		st = exporter->write(ctx, opts, say_size, job, &out, err);
-		closed = lag_export_file_close(file, !lag_failed(st), &close_err);
-		if (!lag_failed(st) && lag_failed(closed)){ *err = close_err; st = closed;
+static enum lag_status gate_write(struct lag_export_out *out, const char *bytes, size_t n,
+				  struct lag_err *err)
+{
+	struct gate *gate = out->state;
+
+	if (lag_ending_pending(&gate->ends))
+		return lag_err_set(err, LAG_ERR_LIMIT, "interrupted, nothing was written");
+	return gate->file.write(&gate->file, bytes, n, err);
 }
-return st;
+
+/* Pipes and devices are written in place, and may make the writer wait for ever. */
+static bool makes_file(const char *path)
+{
+	struct stat sb;
+
+	return strcmp(path, "-") != 0 && (stat(path, &sb) != 0 || S_ISREG(sb.st_mode));
+}
+
+static enum lag_status write_through(struct lag_context *ctx, const struct lag_exporter *exporter,
+				     const struct lag_export_opts *opts, struct job *job,
+				     bool force, struct gate *gate, struct lag_err *err)
+{
+	struct lag_export_file *file;
+	struct lag_err close_err;
+	enum lag_status st = lag_export_file_open(job->path, force, &file, &gate->file, err);
+	enum lag_status closed;
+
+	if (lag_failed(st))
+		return st;
+	gate->base = (struct lag_export_out){ gate_write, gate };
+	st = exporter->write(ctx, opts, say_size, job, &gate->base, err);
+	closed = lag_export_file_close(file, !lag_failed(st), &close_err);
+	if (!lag_failed(st) && lag_failed(closed)) {
+		*err = close_err;
+		st = closed;
+	}
+	return st;
+}
+
+static enum lag_status write_export(struct lag_context *ctx, const struct lag_exporter *exporter,
+				    const struct lag_export_opts *opts, struct job *job, bool force,
+				    struct lag_err *err)
+{
+	struct gate gate;
+	enum lag_status st;
+
+	(void)sigemptyset(&gate.ends);
+	if (makes_file(job->path))
+		lag_ending_block(&gate.ends);
+	st = write_through(ctx, exporter, opts, job, force, &gate, err);
+	lag_ending_unblock(&gate.ends);
+	return st;
 }
 
 static int run(const struct lag_args *args)
@@ -91,7 +139,7 @@ static int run(const struct lag_args *args)
 	if (!lag_failed(st))
 		st = lag_context_new(trace, &model, &ctx, &err);
 	if (!lag_failed(st))
-		st = export(ctx, exporter, &opts, &job, lag_args_has(args, "force"), &err);
+		st = write_export(ctx, exporter, &opts, &job, lag_args_has(args, "force"), &err);
 	lag_context_free(ctx);
 	return lag_failed(st) ? lag_cmd_fail("export", &err) : LAG_EXIT_OK;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
 #include "schema/base/json_write.h"
@@ -270,14 +271,22 @@ static bool is_database(const char *path)
 	return yes;
 }
 
-static enum lag_status merge_for_info(const struct lag_args *args, char *path, size_t room,
-				      struct lag_err *err)
+static bool go_on(void *ends, const struct lag_merge_progress *at)
+{
+	(void)at;
+	return lag_ending_pending(ends) == 0;
+}
+
+static enum lag_status merge_for_info(const struct lag_args *args, sigset_t *ends, char *path,
+				      size_t room, struct lag_err *err)
 {
 	const char *dir = getenv("TMPDIR");
 	struct lag_merge_opts opts = { .inputs = (const char *const *)args->operands,
 				       .n_inputs = (size_t)args->n_operands,
 				       .output = path,
 				       .force = true,
+				       .progress = go_on,
+				       .progress_state = ends,
 				       .keep_empty = true };
 	struct lag_merge_receipt receipt;
 	int fd;
@@ -299,9 +308,12 @@ static int run(const struct lag_args *args)
 	struct lag_err err = { 0 };
 	char path[4096] = "";
 	enum lag_status st = LAG_OK;
+	sigset_t ends;
 
+	/* The temporary file must not outlive a signal. */
+	lag_ending_block(&ends);
 	if (!merged)
-		st = merge_for_info(args, path, sizeof(path), &err);
+		st = merge_for_info(args, &ends, path, sizeof(path), &err);
 	if (!lag_failed(st))
 		st = lag_db_open(merged ? name : path, &db, &err);
 	if (!lag_failed(st))
@@ -309,6 +321,7 @@ static int run(const struct lag_args *args)
 	lag_db_close(db);
 	if (path[0])
 		(void)unlink(path);
+	lag_ending_unblock(&ends);
 	if (!lag_failed(st))
 		(void)fwrite(lag_buf_text(&out), 1, out.n, stdout);
 	lag_buf_release(&out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard merge RUN...: recordings in, one trace file out; progress and a closing line on stderr. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
 #include "schema/record/record.h"
@@ -15,8 +15,7 @@
 
 struct progress {
 	bool show;
-	sigset_t signals;
-	int signal; /* that asked for the end; 0 = none */
+	sigset_t ends;
 	int64_t phase_start_ns, drawn_ns;
 	enum lag_merge_phase phase;
 	bool drawn;
@@ -45,15 +44,9 @@ static void draw(struct progress *p, const struct lag_merge_progress *at, int64_
 
 static bool on_progress(void *state, const struct lag_merge_progress *at)
 {
-	static const struct timespec no_wait = { 0, 0 };
 	struct progress *p = state;
 	int64_t now = now_ns();
 
-	if (p->signal == 0) {
-		int signal = sigtimedwait(&p->signals, NULL, &no_wait);
-
-		p->signal = signal > 0 ? signal : 0;
-	}
 	if (at->phase != p->phase || p->phase_start_ns == 0) {
 		p->phase = at->phase;
 		p->phase_start_ns = now;
@@ -62,24 +55,7 @@ static bool on_progress(void *state, const struct lag_merge_progress *at)
 		draw(p, at, now);
 		p->drawn_ns = now;
 	}
-	return p->signal == 0;
-}
-
-/* The half-written file must go before the signal takes the process. */
-static void block_signals(struct progress *p)
-{
-	(void)sigemptyset(&p->signals);
-	(void)sigaddset(&p->signals, SIGINT);
-	(void)sigaddset(&p->signals, SIGTERM);
-	(void)sigaddset(&p->signals, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &p->signals, NULL);
-}
-
-static void end_as_asked(struct progress *p)
-{
-	(void)signal(p->signal, SIG_DFL);
-	(void)raise(p->signal);
-	(void)sigprocmask(SIG_UNBLOCK, &p->signals, NULL);
+	return lag_ending_pending(&p->ends) == 0;
 }
 
 static void say_receipt(const struct lag_merge_receipt *r)
@@ -126,14 +102,13 @@ static int run(const struct lag_args *args)
 	struct lag_err err = { 0 };
 	enum lag_status st;
 
-	block_signals(&progress);
+	lag_ending_block(&progress.ends);
 	st = lag_merge_run(&opts, &receipt, &err);
 	if (progress.drawn)
 		(void)fputs("\r\033[K", stderr);
 	if (lag_failed(st)) {
 		(void)lag_cmd_fail("merge", &err);
-		if (progress.signal)
-			end_as_asked(&progress);
+		lag_ending_unblock(&progress.ends);
 		return LAG_EXIT_BAD;
 	}
 	if (!lag_args_has(args, "quiet"))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's entry: finds the command, parses its options, runs it. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 
@@ -63,16 +65,38 @@ static int run(const struct lag_cmd *cmd, int argc, char **argv)
 	return cmd->run(&args);
 }
 
+static int no_command(const char *name)
+{
+	lag_say("there is no command '%s'; laggard --help lists them", name);
+	return LAG_EXIT_BAD;
+}
+
+/* Whoever closed a standard stream must not find its text in the first file that is opened instead: the
+ * number is taken by something that cannot be used in its place, and that no program inherits. */
+static void fill_standard_streams(void)
+{
+	static const int modes[] = { O_WRONLY, O_RDONLY, O_RDONLY };
+
+	for (int fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd] | O_CLOEXEC) != fd)
+			_exit(LAG_EXIT_BAD);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
 	const struct lag_cmd *cmd;
 
+	fill_standard_streams();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		puts("laggard " LAG_VERSION);
 		return flushed(LAG_EXIT_OK);
 	}
-	if (strcmp(name, "help") == 0 && argc > 2 && (cmd = lag_cmd_find(argv[2]))) {
+	if (strcmp(name, "help") == 0 && argc > 2) {
+		cmd = lag_cmd_find(argv[2]);
+		if (!cmd)
+			return no_command(argv[2]);
 		lag_help_command(cmd);
 		return flushed(LAG_EXIT_OK);
 	}
@@ -81,9 +105,7 @@ int main(int argc, char **argv)
 		return flushed(argc > 1 ? LAG_EXIT_OK : LAG_EXIT_BAD);
 	}
 	cmd = lag_cmd_find(name);
-	if (!cmd) {
-		lag_say("there is no command '%s'; laggard --help lists them", name);
-		return LAG_EXIT_BAD;
-	}
+	if (!cmd)
+		return no_command(name);
 	return flushed(run(cmd, argc - 1, argv + 1));
 }

@@ -137,7 +137,7 @@ static enum lag_status add_brackets(struct observer *o)
 			const struct lag_rec_clock *r = &LAG_PART_AT(&p->part, clock, c);
 			struct lag_align_bracket *slot;
 
-			if (r->cupti_ns == LAG_NONE)
+			if (r->cupti_ns == LAG_NONE || r->bracket_ns == LAG_NONE)
 				continue;
 			slot = lag_vec_push(&o->brackets);
 			if (!slot)
@@ -147,7 +147,8 @@ static enum lag_status add_brackets(struct observer *o)
 				.device = lag_merge_device(p, r->device),
 				.realtime_ns = r->realtime_ns,
 				.cupti_ns = r->cupti_ns,
-				.monotonic_ns = r->monotonic_ns,
+				.monotonic_ns = r->monotonic_ns == LAG_NONE ? 0
+									    : r->monotonic_ns,
 				.bracket_ns = r->bracket_ns,
 			};
 		}

@@ -45,6 +45,8 @@ static enum lag_status choose_output(const struct lag_merge_opts *opts,
 	struct stat sb;
 	enum lag_status st = LAG_OK;
 
+	if (opts->output && !opts->output[0])
+		return lag_err_set(err, LAG_ERR_USAGE, "the output has no name");
 	if (opts->output && strlen(opts->output) + 32 >= sizeof(receipt->output))
 		return lag_err_set(err, LAG_ERR_USAGE, "output path too long");
 	if (opts->output) {

@@ -196,6 +196,8 @@ enum lag_status lag_renames_load(const char *path, struct lag_renames *out, stru
 		if (st != LAG_OK)
 			(void)lag_err_wrap(err, "%s:%d", path, number);
 	}
+	if (st == LAG_OK && ferror(file))
+		st = lag_err_errno(err, LAG_ERR_INPUT, "%s", path);
 	(void)fclose(file);
 	if (st != LAG_OK)
 		lag_renames_release(out);

@@ -8,6 +8,7 @@
 #define TIME_MAX      INT64_C(4200000000000000000)
 #define DAY_NS        INT64_C(86400000000000)
 #define FAR_NS        (30 * DAY_NS)
+#define SEQ_MAX       (INT64_C(1) << 53)
 #define OVERRUN_NS    INT64_C(1000000)
 #define OVERRUN_COUNT 16 /* later events of the stream that lie wholly inside */
 
@@ -29,7 +30,6 @@ static const struct timed_kind {
 /* Kinds that merely carry times; a bad one is dropped and counted. */
 static const enum lag_record_kind moments[] = { LAG_REC_clock,   LAG_REC_range_end,
 						LAG_REC_op_end,  LAG_REC_comm_event,
-						LAG_REC_loss,    LAG_REC_gap,
 						LAG_REC_receipt, LAG_REC_clock_step };
 
 static bool sane(int64_t t)
@@ -83,7 +83,8 @@ static const char *what_is_wrong(const int64_t *rec, const struct timed_kind *ki
 		return start == 0 ? "no start time" : "far from the rest of the recording";
 	if (end != LAG_NONE && end - start > kind->longest_ns)
 		return "impossible duration";
-	if (kind->kind == LAG_REC_group && rec[2] != LAG_NONE && (!sane(rec[2]) || rec[2] < start))
+	if (kind->kind == LAG_REC_group && rec[2] != LAG_NONE &&
+	    (!sane(rec[2]) || rec[2] < start || rec[2] - start > kind->longest_ns))
 		return "ends before it starts";
 	return NULL;
 }
@@ -131,8 +132,44 @@ static enum lag_status sift(struct lag_merge *m, uint32_t proc, const struct tim
 	return st;
 }
 
-/* Only the moment itself is checked: what else such a record says is a count or a length. */
-static void drop_bad_moments(struct lag_part *part)
+static bool near(int64_t t, int64_t centre)
+{
+	return sane(t) && (centre == LAG_NONE || llabs(t - centre) <= FAR_NS);
+}
+
+/* A loss or a gap happened whenever it was: only its times go. */
+static void clear_bad_spans(struct lag_part *part, int64_t centre)
+{
+	static const enum lag_record_kind spans[] = { LAG_REC_loss, LAG_REC_gap };
+
+	for (size_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++) {
+		const struct lag_vec *vec = &part->records[spans[k]];
+
+		for (size_t i = 0; i < vec->n; i++) {
+			int64_t *rec = item(vec, i);
+
+			if (!near(rec[0], centre))
+				rec[0] = LAG_NONE;
+			if (!near(rec[1], centre) || (rec[0] != LAG_NONE && rec[1] < rec[0]))
+				rec[1] = LAG_NONE;
+		}
+	}
+}
+
+/* A clock reading is as good as its worst number. */
+static bool usable(enum lag_record_kind kind, const int64_t *rec)
+{
+	const struct lag_rec_clock *c = (const struct lag_rec_clock *)(const void *)rec;
+	const struct lag_rec_clock_step *s = (const struct lag_rec_clock_step *)(const void *)rec;
+
+	if (kind == LAG_REC_clock)
+		return (c->monotonic_ns == LAG_NONE || sane(c->monotonic_ns)) &&
+		       (c->bracket_ns == LAG_NONE ||
+			(c->bracket_ns >= 0 && c->bracket_ns <= DAY_NS));
+	return kind != LAG_REC_clock_step || (s->step_ns >= -TIME_MAX && s->step_ns <= TIME_MAX);
+}
+
+static void drop_bad_moments(struct lag_part *part, int64_t centre)
 {
 	for (size_t k = 0; k < sizeof(moments) / sizeof(moments[0]); k++) {
 		struct lag_vec *vec = &part->records[moments[k]];
@@ -141,7 +178,7 @@ static void drop_bad_moments(struct lag_part *part)
 		for (size_t i = 0; i < vec->n; i++) {
 			const int64_t *rec = item(vec, i);
 
-			if (!sane(rec[0])) {
+			if (!near(rec[0], centre) || !usable(moments[k], rec)) {
 				part->n_bad++;
 				continue;
 			}
@@ -161,6 +198,17 @@ static void drop_bad_moments(struct lag_part *part)
 	}
 	if (!sane(part->process.start_ns))
 		part->process.start_ns = LAG_NONE;
+}
+
+/* Numbers of operations are counted from 0; none has come this far. */
+static void clear_bad_numbers(struct lag_part *part)
+{
+	for (size_t i = 0; i < LAG_PART_COUNT(part, op); i++) {
+		struct lag_rec_op *op = &LAG_PART_AT(part, op, i);
+
+		if (op->seq < 0 || op->seq > SEQ_MAX)
+			op->seq = LAG_NONE;
+	}
 }
 
 static void extend(struct lag_proc *p, int64_t t)
@@ -188,7 +236,9 @@ enum lag_status lag_merge_quarantine(struct lag_merge *m, uint32_t proc, struct 
 			extend(p, item(vec, i)[1]);
 		}
 	}
-	drop_bad_moments(&p->part);
+	drop_bad_moments(&p->part, centre);
+	clear_bad_spans(&p->part, centre);
+	clear_bad_numbers(&p->part);
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, range_end); i++)
 		extend(p, LAG_PART_AT(&p->part, range_end, i).end_ns);
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, op_end); i++)

@@ -72,12 +72,16 @@ static enum lag_status add_entry(struct lag_vec *files, const char *dir, const c
 static enum lag_status add_directory(struct lag_vec *files, const char *path, int depth,
 				     struct lag_err *err)
 {
+	static const struct stat none;
 	struct dirent **names = NULL;
 	enum lag_status st = LAG_OK;
 	int n = scandir(path, &names, NULL, alphasort);
 
-	if (n < 0)
+	if (n < 0 && depth == 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	/* One folder that may not be read does not hide the others: opening it will say why. */
+	if (n < 0)
+		return add_file(files, path, &none, true, err);
 	for (int i = 0; i < n; i++) {
 		const char *name = names[i]->d_name;
 

@@ -41,13 +41,20 @@ static void find_losses(struct lag_merge *m, const struct lag_proc *p)
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, gap); i++) {
 		const struct lag_rec_gap *g = &LAG_PART_AT(&p->part, gap, i);
+		int64_t until = g->until_ns == LAG_NONE ? p->last_ns : g->until_ns;
 
-		lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
-			       "rank %" PRId64 " recorded no %.60s for %.3f s: %.200s", p->rank,
-			       lag_merge_text(m, g->what),
-			       g->until_ns >= g->from_ns ? (double)(g->until_ns - g->from_ns) / 1e9
-							 : (double)(p->last_ns - g->from_ns) / 1e9,
-			       lag_merge_text(m, g->reason));
+		/* Without a beginning, how long is not known. */
+		if (g->from_ns == LAG_NONE || until < g->from_ns)
+			lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
+				       "rank %" PRId64 " recorded no %.60s for a while: %.200s",
+				       p->rank, lag_merge_text(m, g->what),
+				       lag_merge_text(m, g->reason));
+		else
+			lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
+				       "rank %" PRId64 " recorded no %.60s for %.3f s: %.200s",
+				       p->rank, lag_merge_text(m, g->what),
+				       (double)(until - g->from_ns) / 1e9,
+				       lag_merge_text(m, g->reason));
 	}
 }
 

@@ -167,6 +167,71 @@ static void impossible_times_are_put_aside(void **state)
 	merged_close(&mg);
 }
 
+static void add_moment(struct lag_builder *lb, enum lag_record_kind kind, int64_t first,
+		       int64_t second, int64_t third)
+{
+	struct lag_record rec;
+
+	lag_record_init(&rec, kind);
+	rec.field[0] = first;
+	rec.field[1] = second;
+	rec.field[2] = third;
+	if (kind == LAG_REC_clock) {
+		rec.clock.cupti_ns = first;
+		rec.clock.bracket_ns = third;
+	}
+	if (kind == LAG_REC_op_end)
+		rec.op_end.op_id = 1;
+	lb_add(lb, &rec);
+}
+
+/* Ends, clock readings, losses and gaps carry times too. */
+static void times_that_cannot_be_true_reach_nothing_else(void **state)
+{
+	static const int64_t wild[] = { 0,
+					1,
+					-1,
+					INT64_MAX,
+					INT64_MIN + 1,
+					INT64_C(4199999999999999999),
+					T0 - INT64_C(40) * 86400 * 1000000000,
+					T0 + INT64_C(40) * 86400 * 1000000000 };
+
+	static const enum lag_record_kind kinds[] = { LAG_REC_range_end,  LAG_REC_op_end,
+						      LAG_REC_comm_event, LAG_REC_clock,
+						      LAG_REC_clock_step, LAG_REC_receipt,
+						      LAG_REC_loss,       LAG_REC_gap };
+	struct lag_builder lb;
+	struct merged mg;
+
+	(void)state;
+	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	for (int i = 0; i < 40; i++)
+		(void)lb_kernel(&lb, T0 + i * 100 * US, T0 + i * 100 * US, T0 + i * 100 * US + 50,
+				7, "good");
+	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "open", T0);
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++) {
+			add_moment(&lb, kinds[k], wild[i], wild[(i + 1) % 8], 3);
+			add_moment(&lb, kinds[k], wild[i], 3, INT64_MAX);
+			add_moment(&lb, kinds[k], T0, wild[i], wild[i]);
+		}
+	}
+	lb_close(&lb);
+	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), 40);
+	assert_int_equal(ask(&mg, "SELECT last_ns - first_ns FROM process"), 3900 * US + 100);
+	assert_int_equal(ask(&mg, "SELECT end_ns - start_ns FROM nvtx_range"), 3900 * US + 100);
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM loss"), 24);
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM gap"), 24);
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM (SELECT from_ns AS t FROM loss UNION ALL "
+				  "SELECT until_ns FROM loss UNION ALL SELECT from_ns FROM gap "
+				  "UNION ALL SELECT until_ns FROM gap) "
+				  "WHERE t IS NOT NULL AND abs(t - 1700000000000000000) > 1000000"),
+			 0);
+	merged_close(&mg);
+}
+
 static void one_kernel(const char *name, int rank, int world, int64_t at, int64_t restart,
 		       const char *run)
 {
@@ -338,6 +403,7 @@ int main(void)
 		MERGE_TEST(ranges_nest_and_the_open_ones_end_with_the_recording),
 		MERGE_TEST(kernel_seen_running_and_done_is_one_kernel),
 		MERGE_TEST(impossible_times_are_put_aside),
+		MERGE_TEST(times_that_cannot_be_true_reach_nothing_else),
 		MERGE_TEST(last_restart_of_a_rank_is_used),
 		MERGE_TEST(same_process_twice_is_used_once),
 		MERGE_TEST(another_run_is_named_and_left_out),

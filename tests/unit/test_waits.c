@@ -72,6 +72,40 @@ static void nobody_is_named_within_the_clock_error(void **state)
 	lag_trace_close(trace);
 }
 
+static void clocks_that_cannot_be_compared_name_nobody(void **state)
+{
+	const int both[] = { 0, 1 };
+	const int64_t apart = INT64_C(1700000000000000000); /* one clock stands in 1970 */
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 1);
+	comm = tb_comm(&tb, "dp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, apart, apart + 90 * US);
+	tb_uncertainty(&tb, 5 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, LAG_NONE);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+
+	/* Apart by more than the widest error that is kept, and nothing is known of the error. */
+	tb_init(&tb, 2, 1);
+	comm = tb_comm(&tb, "dp", both, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, INT64_C(9000000000),
+	      INT64_C(9000090000));
+	tb_uncertainty(&tb, INT64_MAX);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
 static void a_member_without_record_withholds_who_was_last(void **state)
 {
 	const int all[] = { 0, 1, 2 };
@@ -159,6 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_a_collective_all_wait_for_the_last_to_arrive),
 		cmocka_unit_test(nobody_is_named_within_the_clock_error),
+		cmocka_unit_test(clocks_that_cannot_be_compared_name_nobody),
 		cmocka_unit_test(a_member_without_record_withholds_who_was_last),
 		cmocka_unit_test(a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody),
 		cmocka_unit_test(a_grouped_exchange_arrives_with_its_latest_peer),

@@ -60,13 +60,13 @@ static void kernel_args(struct lag_chrome *c, const struct lag_gpu_event *e)
 
 static void copy_args(struct lag_chrome *c, const struct lag_gpu_event *e)
 {
-	int64_t ns = e->end_ns - e->start_ns;
+	int64_t ns = e->end_ns == LAG_NONE ? 0 : e->end_ns - e->start_ns;
 
 	if (e->bytes == LAG_NONE)
 		return;
 	lag_chrome_arg_int(c, "bytes", e->bytes);
 	/* Bytes per ns are GB/s. A copy too short to be timed has no bandwidth. */
-	if (e->end_ns != LAG_NONE && ns > 0) {
+	if (ns > 0) {
 		lag_json_key(&c->json, "memory bandwidth (GB/s)");
 		lag_json_real(&c->json, (double)e->bytes / (double)ns);
 	}

@@ -66,8 +66,10 @@ static void free_file(struct lag_export_file *f)
 
 static enum lag_status open_partial(struct lag_export_file *f, bool force, struct lag_err *err)
 {
-	size_t n = strlen(f->path) + sizeof(".part");
+	static const char ending[] = ".XXXXXX.part";
+	size_t n = strlen(f->path);
 	struct stat there;
+	mode_t mask;
 
 	/* Devices and pipes are written to, never replaced. */
 	if (stat(f->path, &there) == 0 && !S_ISREG(there.st_mode)) {
@@ -77,14 +79,20 @@ static enum lag_status open_partial(struct lag_export_file *f, bool force, struc
 	}
 	if (!force && access(f->path, F_OK) == 0)
 		return lag_err_set(err, LAG_ERR_USAGE, "'%s' exists (-f overwrites it)", f->path);
-	f->partial = malloc(n);
+	if (n == 0)
+		return lag_err_set(err, LAG_ERR_USAGE, "the output has no name");
+	f->partial = malloc(n + sizeof(ending));
 	if (!f->partial)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
-	memcpy(f->partial, f->path, n - sizeof(".part"));
-	memcpy(f->partial + n - sizeof(".part"), ".part", sizeof(".part"));
-	f->fd = open(f->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	memcpy(f->partial, f->path, n);
+	memcpy(f->partial + n, ending, sizeof(ending));
+	/* A name of its own: neither another export nor a file of the user's has it. */
+	f->fd = mkostemps(f->partial, sizeof(".part") - 1, O_CLOEXEC);
 	if (f->fd < 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->partial);
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->path);
+	mask = umask(0);
+	(void)umask(mask);
+	(void)fchmod(f->fd, 0666 & ~mask);
 	return LAG_OK;
 }
 
@@ -136,10 +144,12 @@ enum lag_status lag_export_file_close(struct lag_export_file *f, bool keep, stru
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
 	}
 	if (f->partial) {
-		if (!keep || lag_failed(st))
+		if (!keep || lag_failed(st)) {
 			(void)unlink(f->partial);
-		else if (rename(f->partial, f->path) < 0)
+		} else if (rename(f->partial, f->path) < 0) {
 			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->path);
+			(void)unlink(f->partial);
+		}
 	}
 	free_file(f);
 	return st;

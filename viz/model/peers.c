@@ -211,8 +211,13 @@ static double low_ratio(struct work *w, const double *ratio, size_t r)
 static void compare_work(struct work *w, size_t r)
 {
 	struct lag_peer *peer = &w->out->ranks[r];
+	const struct lag_rank *rank = &w->trace->ranks[r];
 	size_t n = 0;
 
+	/* Where most of a large job is not on record, comparing nothing with all would take hours. */
+	peer->work_ratio = NAN;
+	if (rank->gpu_begin == rank->gpu_end)
+		return;
 	for (size_t o = 0; o < w->out->n_ranks; o++) {
 		if (o != r && w->compute[o] > 0 && same_stage(w, o, r))
 			w->values[n++] = w->compute[o];

@@ -7,9 +7,17 @@
 #include "viz/model/load_op.sql.h"
 #include "viz/model/trace_load.h"
 
+#define SEQ_MAX (INT64_C(1) << 53)
+
 static int32_t narrow(int64_t value)
 {
 	return value >= 0 && value <= INT32_MAX ? (int32_t)value : -1;
+}
+
+/* Numbers count from 0; what no job can have counted to is none. */
+static int64_t sane_seq(int64_t value)
+{
+	return value >= 0 && value <= SEQ_MAX ? value : LAG_NONE;
 }
 
 static enum lag_status launch_row(struct lag_load *load, const struct lag_stmt *row, void *item)
@@ -90,7 +98,7 @@ static enum lag_status instance_row(struct lag_load *load, const struct lag_stmt
 		return LAG_END;
 	in->comm = (uint32_t)comm;
 	in->func = (uint8_t)(lag_stmt_int(row, 2) & 255);
-	in->seq = lag_stmt_int(row, 3);
+	in->seq = sane_seq(lag_stmt_int(row, 3));
 	in->src = lag_stmt_is_null(row, 4)
 			  ? -1
 			  : member_rank(load, &load->trace->comms[comm], lag_stmt_int(row, 4));
@@ -130,7 +138,7 @@ static enum lag_status op_row(struct lag_load *load, const struct lag_stmt *row,
 	op->r = (uint32_t)r;
 	op->comm = (uint32_t)comm;
 	op->func = (uint8_t)(lag_stmt_int(row, 2) & 255);
-	op->seq = lag_stmt_int(row, 3);
+	op->seq = sane_seq(lag_stmt_int(row, 3));
 	op->peer = lag_stmt_is_null(row, 4) ? -1 : narrow(lag_stmt_int(row, 4));
 	op->count = lag_stmt_int(row, 5);
 	op->datatype = datatype >= 0 && datatype < 255 ? (uint8_t)datatype : 255;

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define WAIT_MAX_NS INT64_C(2592000000000000) /* 30 days */
+
 /* Clock error of comparing two ranks. Ranks of one host share its clock map, so only their devices'
  * conversions differ; between hosts the two errors are independent. */
 static int64_t comparison_error(const struct lag_trace *trace, uint32_t a, uint32_t b)
@@ -115,6 +117,12 @@ static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t 
 	if (w->arrival_ns == LAG_NONE || l->start_ns == LAG_NONE)
 		return;
 	w->wait_ns = w->arrival_ns > l->start_ns ? w->arrival_ns - l->start_ns : 0;
+	/* Nobody waits for months: these clocks cannot be compared. */
+	if (w->wait_ns > WAIT_MAX_NS) {
+		w->wait_ns = LAG_NONE;
+		w->last = -1;
+		return;
+	}
 	if (w->lower_bound) {
 		w->last = -1;
 		return;
@@ -124,7 +132,8 @@ static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t 
 
 		w->transfer_ns = l->end_ns > from ? l->end_ns - from : 0;
 	}
-	if (w->last >= 0 && w->wait_ns <= (int64_t)w->uncertainty_ns) {
+	if (w->last >= 0 &&
+	    (w->uncertainty_ns == UINT32_MAX || w->wait_ns <= (int64_t)w->uncertainty_ns)) {
 		out->n_within_error++;
 		w->last = -1;
 	}

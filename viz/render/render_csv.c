@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSV as RFC 4180 has it: a header of column names, raw numbers, empty for unknown, quotes doubled. */
+/* CSV as RFC 4180 has it: a header of column names, raw numbers, empty for unknown, quotes doubled.
+ * Control characters of names are written as \x1b: a record is a line. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "viz/render/render.h"
 
 static void quoted(struct lag_buf *out, const char *text)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		lag_buf_puts(out, text);
-		return;
+	struct lag_buf name = { 0 };
+	const char *at;
+
+	/* A file may be shown in a terminal, and names may hold what commands one. */
+	lag_fmt_name(&name, text);
+	at = lag_buf_text(&name);
+	if (strpbrk(at, ",\"")) {
+		lag_buf_putc(out, '"');
+		for (; *at; at++) {
+			if (*at == '"')
+				lag_buf_putc(out, '"');
+			lag_buf_putc(out, *at);
+		}
+		lag_buf_putc(out, '"');
+	} else {
+		lag_buf_puts(out, at);
 	}
-	lag_buf_putc(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			lag_buf_putc(out, '"');
-		lag_buf_putc(out, *text);
-	}
-	lag_buf_putc(out, '"');
+	if (name.failed)
+		out->failed = true;
+	lag_buf_release(&name);
 }
 
 static void render(const struct lag_table *table, const struct lag_trace *trace,

@@ -70,7 +70,7 @@ static int draw_sparkline(const struct lag_scene *scene, struct lag_canvas *canv
 	}
 	for (size_t i = 0; i < steps->n_steps && drawn < width; i++) {
 		int64_t ns = steps->steps[i].end_ns - steps->steps[i].start_ns;
-		bool outlier = ns > scene->facts.step_median_ns * 11 / 10;
+		bool outlier = ns > scene->facts.step_median_ns / 10 * 11;
 
 		if (!steps->steps[i].complete)
 			continue;

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Use that nobody means well with: standard streams closed, signals at the worst moment, outputs without a
+name, folders that may not be read, names that command terminals. One line, the right exit code, no litter."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+LAGGARD = os.environ["LAGGARD"]
+BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
+
+
+def laggard(*args, code=0, **options):
+    done = subprocess.run([LAGGARD, *map(str, args)], capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == code, (args, done.returncode, done.stdout[:500], done.stderr)
+    return done
+
+
+def one_line(done, word):
+    assert word in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def check_command_line(tmp, run, db):
+    one_line(laggard("help", "nonsense", code=2), "no command 'nonsense'")
+    before = sorted(tmp.iterdir())
+    for command in (("merge", run), ("merge", "-f", run), ("export", "-q", db), ("export", "-fq", db)):
+        one_line(laggard(*command, "-o", "", code=2, cwd=tmp), "no name")
+    one_line(laggard("merge", run, "-o", "x.db", "--rename", tmp, code=2, cwd=tmp), "s a directory")
+    assert sorted(tmp.iterdir()) == before, "a refused command left a file"
+
+
+def check_closed_streams(tmp, db):
+    def close_all():
+        for fd in range(3):
+            os.close(fd)
+
+    for command in (("export", "-o", "closed.json", db), ("export", "-o", "closed.json.gz", db),
+                    ("merge", "-f", "-o", "closed.db", tmp / "run")):
+        subprocess.run([LAGGARD, *map(str, command)], preexec_fn=close_all, cwd=tmp, check=True, timeout=120)
+    json.loads((tmp / "closed.json").read_text())
+    assert laggard("report", "ranks", tmp / "closed.db").stdout == laggard("report", "ranks", db).stdout
+    for command in (("report", db), ("info", db), ("tui", "-p", "overview", db), ("--help",)):
+        done = subprocess.run([LAGGARD, *map(str, command)], preexec_fn=close_all, timeout=120)
+        assert done.returncode == 2, (command, done.returncode)
+
+
+def check_signals(tmp, run, db):
+    def pending(number, action):
+        def before():
+            signal.signal(number, action)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+            os.kill(os.getpid(), number)
+        return before
+
+    where = dict(os.environ, TMPDIR=str(tmp))
+    before = sorted(tmp.iterdir())
+    for command in (("export", "-q", "-o", tmp / "cut.json", db), ("export", "-q", "-o", tmp / "cut.json.gz", db),
+                    ("merge", "-o", tmp / "cut.db", run), ("info", run)):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            laggard(*command, code=-number, preexec_fn=pending(number, signal.SIG_DFL), env=where)
+            assert sorted(tmp.iterdir()) == before, (command, sorted(tmp.iterdir()))
+    # nohup: what is ignored ends nothing.
+    laggard("export", "-q", "-o", tmp / "kept.json", db, preexec_fn=pending(signal.SIGHUP, signal.SIG_IGN))
+    laggard("merge", "-o", tmp / "kept.db", run, preexec_fn=pending(signal.SIGHUP, signal.SIG_IGN))
+    json.loads((tmp / "kept.json").read_text())
+
+
+def check_broken_pipe(db):
+    for command in (("report", "-F", "json", "kernels", db), ("export", "-q", "-o", "-", db)):
+        process = subprocess.Popen([LAGGARD, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == -signal.SIGPIPE, process.returncode
+    with open("/dev/full", "w") as full:
+        for command in (("report", db), ("info", db), ("tui", "-p", "trust", db), ("export", "-q", "-o", "-", db)):
+            done = subprocess.run([LAGGARD, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == 2, (command, done)
+            one_line(done, "cannot write")
+
+
+def check_folders(tmp, run):
+    """One folder that may not be read does not hide the rest."""
+    tree = tmp / "tree"
+    (tree / "locked").mkdir(parents=True)
+    for file in run.iterdir():
+        (tree / file.name).write_bytes(file.read_bytes())
+        (tree / file.name).chmod(0o644)
+    (tree / "loop").symlink_to(tree)
+    (tree / "gone.lag").symlink_to("nowhere")
+    (tree / "dir.lag").mkdir()
+    os.mkfifo(tree / "fifo.lag")
+    (tree / "locked").chmod(0)
+    options = {}
+    if os.geteuid() == 0:
+        for folder in (tmp, tree):
+            folder.chmod(0o755)
+        options = {"user": 65534, "group": 65534, "extra_groups": []}
+    probe = subprocess.run([LAGGARD, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options) \
+        if os.access(LAGGARD, os.X_OK) else None
+    if probe is None or probe.returncode != 0:
+        print("skipped: another user cannot run the program here")
+        return
+    shown = json.loads(laggard("info", "-F", "json", tree, env=dict(os.environ, TMPDIR="/tmp"), **options).stdout)
+    assert len([r for r in shown["ranks"] if r["pid"] is not None]) == 4, shown["ranks"]
+    assert any("locked" in f["text"] and "Permission denied" in f["text"] for f in shown["findings"]), \
+        shown["findings"]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        tmp = pathlib.Path(name)
+        run, db = tmp / "run", tmp / "run.db"
+        subprocess.run([BUILD / "mktrace", "--out", run, "--seed", "5", "--pp", "2", "--dp", "2", "--microbatches",
+                        "4", "--steps", "3", "--per-host", "2"], check=True, stdout=subprocess.DEVNULL)
+        (run / "truth.json").unlink(missing_ok=True)
+        laggard("merge", "-q", "-o", db, run)
+        check_command_line(tmp, run, db)
+        check_closed_streams(tmp, db)
+        check_signals(tmp, run, db)
+        check_broken_pipe(db)
+        check_folders(tmp, run)
+
+
+if __name__ == "__main__":
+    main()
