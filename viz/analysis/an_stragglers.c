@@ -11,6 +11,7 @@ static const struct lag_column columns[] = {
 	{ "verdict", "verdict", LAG_UNIT_TEXT, NULL },
 	{ "cause", "cause", LAG_UNIT_TEXT, NULL },
 	{ "step_cost_ns", "cost a step", LAG_UNIT_NS, "mean step" },
+	{ "step_cost_error_ns", "+/-", LAG_UNIT_NS, "what sound GPUs differ by, sigma" },
 	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
 	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS, "rank-time of others, all steps" },
 	{ "waiting_root_ns", "root of waiting", LAG_UNIT_NS, "rank-time of others, all steps" },
@@ -48,6 +49,7 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 	lag_table_text(out, lag_verdict_name(s->verdict));
 	lag_table_text(out, lag_cause_name(s->cause));
 	lag_table_int(out, s->step_cost_ns);
+	lag_table_int(out, s->step_cost_error_ns);
 	if (s->step_cost_ns == LAG_NONE)
 		lag_table_null(out);
 	else

@@ -11,6 +11,7 @@
 /* Sound GPUs of one kind differ by about 1.5 % (sigma). One is called slow when it exceeds the others
  * (the mean of their middle third) by three times that, times what that mean itself varies: 1.050
  * against seven others, 1.064 against one. */
+#define LAG_GPU_SPREAD   0.015
 #define LAG_SLOW_MARGIN  0.0455
 #define LAG_SLOW_V_STAGE 1.02 /* and at least this much against its own stage */
 #define LAG_SLOW_WORK    1.05 /* more work than the peers: the data differ */

@@ -7,52 +7,16 @@
 #include "schema/base/map.h"
 #include "viz/model/replay_internal.h"
 
-struct launched {
-	int64_t at_ns;
-	int32_t node;
-};
-
-struct work {
-	struct lag_replay *rp;
-	size_t r, lane_begin, lane_end;
-	struct lag_vec launched; /* by launch time */
-	struct lag_vec ended;    /* struct launched, by end */
-	struct lag_vec *pending; /* by lane - lane_begin: int32_t nodes its next work waits for */
-	int32_t *last;           /* by lane: last node launched so far */
-	struct lag_map events;   /* event -> 1 + node it was recorded behind */
-	int32_t gate;
-	int32_t *last_of_comm;    /* by communicator: last node launched so far */
-	bool *in_order;           /* by communicator: its kernels run one after the other */
-	struct lag_vec gaps;      /* struct launched: ends of the host's stalls */
-	struct lag_vec stall_sum; /* int64_t: stalls up to and with each gap */
-};
-
 static int by_time(const void *a, const void *b)
 {
-	const struct launched *x = a, *y = b;
+	const struct lag_replay_moment *x = a, *y = b;
 
 	if (x->at_ns != y->at_ns)
 		return x->at_ns < y->at_ns ? -1 : 1;
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Number of entries at or before ns in a vector sorted by time. */
-static size_t until(const struct lag_vec *v, int64_t ns)
-{
-	size_t lo = 0, hi = v->n;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (LAG_VEC_AT(v, struct launched, mid).at_ns <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-static enum lag_status list_nodes(struct work *w)
+static enum lag_status list_nodes(struct lag_replay_walk *w)
 {
 	const struct lag_trace *trace = w->rp->trace;
 	const struct lag_rank *rank = &trace->ranks[w->r];
@@ -60,7 +24,7 @@ static enum lag_status list_nodes(struct work *w)
 	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
 		const struct lag_gpu_event *g = &trace->gpu[i];
 		struct lag_replay_node *node = &w->rp->nodes[i];
-		struct launched *l, *e;
+		struct lag_replay_moment *l, *e;
 
 		node->before = node->gate = -1;
 		if (g->end_ns == LAG_NONE)
@@ -71,18 +35,18 @@ static enum lag_status list_nodes(struct work *w)
 		e = lag_vec_push(&w->ended);
 		if (!l || !e)
 			return LAG_ERR_SYSTEM;
-		*l = (struct launched){ node->launched ? g->launch_start_ns : g->start_ns,
-					(int32_t)i };
-		*e = (struct launched){ g->end_ns, (int32_t)i };
+		*l = (struct lag_replay_moment){ node->launched ? g->launch_start_ns : g->start_ns,
+						 (int32_t)i };
+		*e = (struct lag_replay_moment){ g->end_ns, (int32_t)i };
 	}
 	if (w->launched.n) {
-		qsort(w->launched.items, w->launched.n, sizeof(struct launched), by_time);
-		qsort(w->ended.items, w->ended.n, sizeof(struct launched), by_time);
+		qsort(w->launched.items, w->launched.n, sizeof(struct lag_replay_moment), by_time);
+		qsort(w->ended.items, w->ended.n, sizeof(struct lag_replay_moment), by_time);
 	}
 	return LAG_OK;
 }
 
-static int32_t comm_of(const struct work *w, int32_t node)
+static int32_t comm_of(const struct lag_replay_walk *w, int32_t node)
 {
 	int32_t launch = w->rp->trace->gpu[node].launch;
 
@@ -91,13 +55,13 @@ static int32_t comm_of(const struct work *w, int32_t node)
 
 /* NCCL runs the kernels of one communicator in the order of their calls, whatever their streams; where
  * the trace contradicts that (another library, several copies), no such edge is taken. */
-static enum lag_status find_ordered_comms(struct work *w)
+static enum lag_status find_ordered_comms(struct lag_replay_walk *w)
 {
 	size_t n = w->rp->trace->n_comms;
 	uint32_t *pairs = lag_calloc(n, sizeof(*pairs)), *kept = lag_calloc(n, sizeof(*kept));
 
 	for (size_t i = 0; pairs && kept && i < w->launched.n; i++) {
-		int32_t node = LAG_VEC_AT(&w->launched, struct launched, i).node;
+		int32_t node = LAG_VEC_AT(&w->launched, struct lag_replay_moment, i).node;
 		int32_t comm = comm_of(w, node), before;
 
 		if (comm < 0)
@@ -118,41 +82,7 @@ static enum lag_status find_ordered_comms(struct work *w)
 	return pairs && kept ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
-/* Gaps between host calls that are stalls, with their running sum. */
-static enum lag_status list_stalls(struct work *w)
-{
-	const struct lag_trace *trace = w->rp->trace;
-	const struct lag_rank *rank = &trace->ranks[w->r];
-	int64_t last = LAG_NONE, sum = 0;
-
-	for (size_t i = rank->api_begin; i < rank->api_end; i++) {
-		const struct lag_api *call = &trace->api[i];
-
-		if (last != LAG_NONE && call->start_ns - last > LAG_REPLAY_STALL_NS) {
-			struct launched *gap = lag_vec_push(&w->gaps);
-			int64_t *total = lag_vec_push(&w->stall_sum);
-
-			if (!gap || !total)
-				return LAG_ERR_SYSTEM;
-			sum += call->start_ns - last;
-			*gap = (struct launched){ call->start_ns, 0 };
-			*total = sum;
-		}
-		if (last == LAG_NONE || call->end_ns > last)
-			last = call->end_ns != LAG_NONE ? call->end_ns : call->start_ns;
-	}
-	return LAG_OK;
-}
-
-/* Stalls of the host before ns. */
-static int64_t stalled_until(const struct work *w, int64_t ns)
-{
-	size_t n = until(&w->gaps, ns);
-
-	return n ? LAG_VEC_AT(&w->stall_sum, int64_t, n - 1) : 0;
-}
-
-static long lane_of(const struct work *w, int64_t context, int64_t stream)
+static long lane_of(const struct lag_replay_walk *w, int64_t context, int64_t stream)
 {
 	const struct lag_trace *trace = w->rp->trace;
 	long found = -1;
@@ -175,7 +105,7 @@ static uint64_t event_key(int64_t kind, int64_t event, int64_t which)
 	return lag_hash_pair(lag_hash_pair((uint64_t)kind, (uint64_t)event), (uint64_t)which);
 }
 
-static enum lag_status record_event(struct work *w, const struct lag_sync *s)
+static enum lag_status record_event(struct lag_replay_walk *w, const struct lag_sync *s)
 {
 	long lane = lane_of(w, s->context, s->stream);
 	uint64_t node = lane >= 0 ? (uint64_t)(w->last[lane] + 1) : 0;
@@ -193,7 +123,7 @@ static enum lag_status record_event(struct work *w, const struct lag_sync *s)
 }
 
 /* Node that a wait waits for; -1 none, or nothing known. */
-static int32_t awaited(const struct work *w, const struct lag_sync *s)
+static int32_t awaited(const struct lag_replay_walk *w, const struct lag_sync *s)
 {
 	uint64_t node = 0;
 
@@ -210,41 +140,7 @@ static int32_t awaited(const struct work *w, const struct lag_sync *s)
 	return -1;
 }
 
-static enum lag_status add_gate(struct work *w, int64_t at, int64_t back, int32_t node)
-{
-	struct lag_replay_gate *g = lag_vec_push(&w->rp->gates);
-	int64_t stall = stalled_until(w, at), base = 0, ready = at;
-
-	if (!g)
-		return LAG_ERR_SYSTEM;
-	if (w->gate >= 0) {
-		base = LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, w->gate).return_ns;
-		stall -= stalled_until(w, base);
-	}
-	if (node >= 0 && w->rp->trace->gpu[node].end_ns > at)
-		ready = w->rp->trace->gpu[node].end_ns;
-	*g = (struct lag_replay_gate){ .offset_ns = at - base,
-				       .stall_ns = stall,
-				       .delay_ns = back - ready,
-				       .at_ns = at,
-				       .return_ns = back,
-				       .before = w->gate,
-				       .awaited = node,
-				       .r = (uint32_t)w->r };
-	w->gate = (int32_t)w->rp->gates.n - 1;
-	w->rp->facts.n_host_syncs++;
-	return LAG_OK;
-}
-
-/* What ended last before a blocking call returned. */
-static int32_t last_ended(const struct work *w, int64_t ns)
-{
-	size_t n = until(&w->ended, ns);
-
-	return n ? LAG_VEC_AT(&w->ended, struct launched, n - 1).node : -1;
-}
-
-static enum lag_status host_sync(struct work *w, const struct lag_sync *s)
+static enum lag_status host_sync(struct lag_replay_walk *w, const struct lag_sync *s)
 {
 	int32_t node = -1;
 	long lane;
@@ -255,14 +151,14 @@ static enum lag_status host_sync(struct work *w, const struct lag_sync *s)
 		node = awaited(w, s);
 	} else if (s->kind == LAG_SYNC_STREAM) {
 		lane = lane_of(w, s->context, s->stream);
-		node = lane >= 0 ? w->last[lane] : last_ended(w, s->end_ns);
+		node = lane >= 0 ? w->last[lane] : lag_replay_last_ended(w, s->end_ns);
 	} else {
-		node = last_ended(w, s->end_ns);
+		node = lag_replay_last_ended(w, s->end_ns);
 	}
-	return add_gate(w, s->start_ns, s->end_ns, node);
+	return lag_replay_add_gate(w, s->start_ns, s->end_ns, node);
 }
 
-static enum lag_status take_sync(struct work *w, const struct lag_sync *s)
+static enum lag_status take_sync(struct lag_replay_walk *w, const struct lag_sync *s)
 {
 	int32_t node, *slot;
 	long lane;
@@ -283,7 +179,7 @@ static enum lag_status take_sync(struct work *w, const struct lag_sync *s)
 	return LAG_OK;
 }
 
-static enum lag_status take_launch(struct work *w, const struct launched *l)
+static enum lag_status take_launch(struct lag_replay_walk *w, const struct lag_replay_moment *l)
 {
 	const struct lag_gpu_event *g = &w->rp->trace->gpu[l->node];
 	struct lag_replay_node *node = &w->rp->nodes[l->node];
@@ -326,12 +222,12 @@ static enum lag_status take_launch(struct work *w, const struct launched *l)
 	if (!node->launched)
 		return LAG_OK;
 	node->launch_ns = g->launch_start_ns;
-	node->stall_ns = stalled_until(w, g->launch_start_ns);
+	node->stall_ns = lag_replay_stalled(w, g->launch_start_ns);
 	if (w->gate >= 0) {
 		int64_t base = LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, w->gate).return_ns;
 
 		node->launch_ns -= base;
-		node->stall_ns -= stalled_until(w, base);
+		node->stall_ns -= lag_replay_stalled(w, base);
 	}
 	/* From the call to the start, as far as nothing else held it up. */
 	if (g->start_ns > g->launch_start_ns)
@@ -341,36 +237,8 @@ static enum lag_status take_launch(struct work *w, const struct launched *l)
 	return LAG_OK;
 }
 
-static bool blocks_host(const char *name)
-{
-	return strstr(name, "DeviceSynchronize") || strstr(name, "StreamSynchronize") ||
-	       strstr(name, "EventSynchronize") || strstr(name, "CtxSynchronize") ||
-	       strcmp(name, "cudaMemcpy") == 0;
-}
-
-/* Gates from API calls, for sources that keep no synchronisation records. */
-static enum lag_status api_gates(struct work *w, int64_t before_ns, size_t *at)
-{
-	const struct lag_trace *trace = w->rp->trace;
-	const struct lag_rank *rank = &trace->ranks[w->r];
-
-	for (; *at < rank->api_end && trace->api[*at].start_ns < before_ns; (*at)++) {
-		const struct lag_api *call = &trace->api[*at];
-		enum lag_status status;
-
-		if (call->end_ns == LAG_NONE ||
-		    call->end_ns - call->start_ns < LAG_REPLAY_LATENCY_NS ||
-		    !blocks_host(lag_trace_text(trace, call->name)))
-			continue;
-		status = add_gate(w, call->start_ns, call->end_ns, last_ended(w, call->end_ns));
-		if (lag_failed(status))
-			return status;
-	}
-	return LAG_OK;
-}
-
 /* Walks launches and synchronisation together, in the order of the host's calls. */
-static enum lag_status walk_host(struct work *w)
+static enum lag_status walk_host(struct lag_replay_walk *w)
 {
 	const struct lag_trace *trace = w->rp->trace;
 	const struct lag_rank *rank = &trace->ranks[w->r];
@@ -381,14 +249,15 @@ static enum lag_status walk_host(struct work *w)
 	for (size_t i = s; i < rank->sync_end; i++)
 		has_gates = has_gates || trace->syncs[i].kind >= LAG_SYNC_EVENT;
 	for (size_t i = 0; i < w->launched.n && !lag_failed(status); i++) {
-		const struct launched *l = &LAG_VEC_AT(&w->launched, struct launched, i);
+		const struct lag_replay_moment *l =
+			&LAG_VEC_AT(&w->launched, struct lag_replay_moment, i);
 
 		for (; s < rank->sync_end && trace->syncs[s].start_ns <= l->at_ns &&
 		       !lag_failed(status);
 		     s++)
 			status = take_sync(w, &trace->syncs[s]);
 		if (!has_gates && !lag_failed(status))
-			status = api_gates(w, l->at_ns, &a);
+			status = lag_replay_api_gates(w, l->at_ns, &a);
 		if (!lag_failed(status))
 			status = take_launch(w, l);
 	}
@@ -396,7 +265,7 @@ static enum lag_status walk_host(struct work *w)
 }
 
 /* When everything known had let node i start; LAG_NONE: nothing is known. */
-static int64_t released(const struct work *w, int32_t i)
+static int64_t released(const struct lag_replay_walk *w, int32_t i)
 {
 	const struct lag_trace *trace = w->rp->trace;
 	const struct lag_replay_node *node = &w->rp->nodes[i];
@@ -421,7 +290,7 @@ static int64_t released(const struct work *w, int32_t i)
 
 /* Work that began just as other work of the rank ended, and late for all that is known, waited for
  * it: events may not be on record. */
-static enum lag_status explain(struct work *w, int32_t i)
+static enum lag_status explain(struct lag_replay_walk *w, int32_t i)
 {
 	const struct lag_trace *trace = w->rp->trace;
 	const struct lag_gpu_event *g = &trace->gpu[i];
@@ -429,7 +298,7 @@ static enum lag_status explain(struct work *w, int32_t i)
 	int64_t at = released(w, i);
 
 	if (at == LAG_NONE || g->start_ns - at > LAG_REPLAY_COINCIDENCE_NS) {
-		int32_t other = last_ended(w, g->start_ns);
+		int32_t other = lag_replay_last_ended(w, g->start_ns);
 		int32_t *dep;
 
 		if (other >= 0 && other != i && trace->gpu[other].lane != g->lane &&
@@ -450,57 +319,33 @@ static enum lag_status explain(struct work *w, int32_t i)
 	return LAG_OK;
 }
 
-static enum lag_status keep_stalls(struct work *w)
-{
-	const struct lag_steps *steps = w->rp->steps;
-
-	for (size_t i = 0; i < w->gaps.n; i++) {
-		int64_t at = LAG_VEC_AT(&w->gaps, struct launched, i).at_ns;
-		size_t k = until(&w->launched, at - 1);
-		struct lag_replay_stall *stall;
-
-		if (k == w->launched.n)
-			continue;
-		stall = lag_vec_push(&w->rp->stalls);
-		if (!stall)
-			return LAG_ERR_SYSTEM;
-		*stall = (struct lag_replay_stall){
-			(uint32_t)w->r,
-			steps->of_gpu[LAG_VEC_AT(&w->launched, struct launched, k).node],
-			LAG_VEC_AT(&w->stall_sum, int64_t, i) -
-				(i ? LAG_VEC_AT(&w->stall_sum, int64_t, i - 1) : 0)
-		};
-	}
-	return LAG_OK;
-}
-
-static enum lag_status run(struct work *w)
+static enum lag_status run(struct lag_replay_walk *w)
 {
 	enum lag_status status = list_nodes(w);
 
 	if (!lag_failed(status))
 		status = find_ordered_comms(w);
 	if (!lag_failed(status))
-		status = list_stalls(w);
+		status = lag_replay_find_stalls(w);
 	if (!lag_failed(status))
 		status = walk_host(w);
 	for (size_t i = 0; i < w->launched.n && !lag_failed(status); i++)
-		status = explain(w, LAG_VEC_AT(&w->launched, struct launched, i).node);
+		status = explain(w, LAG_VEC_AT(&w->launched, struct lag_replay_moment, i).node);
 	if (!lag_failed(status))
-		status = keep_stalls(w);
+		status = lag_replay_keep_stalls(w);
 	return status;
 }
 
 enum lag_status lag_replay_connect(struct lag_replay *rp, size_t r)
 {
 	const struct lag_trace *trace = rp->trace;
-	struct work w = { .rp = rp,
-			  .r = r,
-			  .launched = LAG_VEC_INIT(struct launched),
-			  .ended = LAG_VEC_INIT(struct launched),
-			  .gate = -1,
-			  .gaps = LAG_VEC_INIT(struct launched),
-			  .stall_sum = LAG_VEC_INIT(int64_t) };
+	struct lag_replay_walk w = { .rp = rp,
+				     .r = r,
+				     .launched = LAG_VEC_INIT(struct lag_replay_moment),
+				     .ended = LAG_VEC_INIT(struct lag_replay_moment),
+				     .gate = -1,
+				     .gaps = LAG_VEC_INIT(struct lag_replay_moment),
+				     .stall_sum = LAG_VEC_INIT(int64_t) };
 	enum lag_status status = LAG_ERR_SYSTEM;
 	size_t n_lanes;
 

@@ -3,6 +3,7 @@
 #ifndef VIZ_MODEL_REPLAY_INTERNAL_H
 #define VIZ_MODEL_REPLAY_INTERNAL_H
 
+#include "schema/base/map.h"
 #include "viz/model/replay.h"
 
 #define LAG_REPLAY_LATENCY_NS     INT64_C(10000) /* launch to start, at most, when nothing is before */
@@ -55,6 +56,47 @@ struct lag_replay {
 	struct lag_vec stalls;         /* struct lag_replay_stall */
 	struct lag_replay_facts facts;
 };
+
+/* A node at a moment: its launch, its end; or just a moment. */
+struct lag_replay_moment {
+	int64_t at_ns;
+	int32_t node;
+};
+
+/* One rank while its edges are found. */
+struct lag_replay_walk {
+	struct lag_replay *rp;
+	size_t r, lane_begin, lane_end;
+	struct lag_vec launched; /* by launch time */
+	struct lag_vec ended;    /* struct lag_replay_moment, by end */
+	struct lag_vec *pending; /* by lane - lane_begin: int32_t nodes its next work waits for */
+	int32_t *last;           /* by lane: last node launched so far */
+	struct lag_map events;   /* event -> 1 + node it was recorded behind */
+	int32_t gate;
+	int32_t *last_of_comm;    /* by communicator: last node launched so far */
+	bool *in_order;           /* by communicator: its kernels run one after the other */
+	struct lag_vec gaps;      /* struct lag_replay_moment: ends of the host's stalls */
+	struct lag_vec stall_sum; /* int64_t: stalls up to and with each gap */
+};
+
+/* Number of entries at or before ns in a vector of moments sorted by time. */
+size_t lag_replay_until(const struct lag_vec *v, int64_t ns);
+
+/* The rank's stalls: found, summed up to a moment, and kept in the replay by step (replay_host.c). */
+enum lag_status lag_replay_find_stalls(struct lag_replay_walk *w) LAG_MUST_USE;
+int64_t lag_replay_stalled(const struct lag_replay_walk *w, int64_t ns);
+enum lag_status lag_replay_keep_stalls(struct lag_replay_walk *w) LAG_MUST_USE;
+
+/* A host call from `at` to `back` that blocked until node (-1 unknown) had ended. */
+enum lag_status lag_replay_add_gate(struct lag_replay_walk *w, int64_t at, int64_t back,
+				    int32_t node) LAG_MUST_USE;
+
+/* Gates from API calls before a moment, for sources that keep no synchronisation records. */
+enum lag_status lag_replay_api_gates(struct lag_replay_walk *w, int64_t before_ns,
+				     size_t *at) LAG_MUST_USE;
+
+/* What ended last at or before ns on the rank, -1. */
+int32_t lag_replay_last_ended(const struct lag_replay_walk *w, int64_t ns);
 
 /* Fills nodes, deps and gates of one rank (replay_edges.c). */
 enum lag_status lag_replay_connect(struct lag_replay *rp, size_t r) LAG_MUST_USE;

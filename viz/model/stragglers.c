@@ -270,6 +270,9 @@ static enum lag_status cost_of(struct work *w, size_t r, uint8_t *fixed, struct 
 		return status;
 	s->step_cost_ns = w->out->step_ns - lag_replay_step_ns(&result);
 	s->step_cost_share = (double)s->step_cost_ns / (double)w->out->step_ns;
+	if (s->cause == LAG_CAUSE_GPU && s->ratio > 1)
+		s->step_cost_error_ns =
+			llround((double)s->step_cost_ns * LAG_GPU_SPREAD / (s->ratio - 1));
 	s->waiting_root_ns = 0;
 	for (size_t o = 0; o < w->trace->n_ranks; o++) {
 		if (o != r)
@@ -367,7 +370,8 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 	if (!out->ranks)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", out->n_ranks);
 	for (size_t r = 0; r < out->n_ranks; r++)
-		out->ranks[r].step_cost_ns = out->ranks[r].waiting_root_ns = LAG_NONE;
+		out->ranks[r].step_cost_ns = out->ranks[r].step_cost_error_ns =
+			out->ranks[r].waiting_root_ns = LAG_NONE;
 	check_whole(&w);
 	status = measure_step(&w, err);
 	for (size_t r = 0; r < out->n_ranks; r++)

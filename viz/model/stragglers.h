@@ -30,6 +30,9 @@ struct lag_straggler {
 	enum lag_cause cause;
 	int64_t step_cost_ns; /* mean a step: what the run would win; LAG_NONE: not accused, withheld */
 	double step_cost_share;
+	/* Part of the cost that may be the GPU's own nature, by which sound ones differ (sigma). LAG_NONE:
+	 * not accused of a slow GPU. */
+	int64_t step_cost_error_ns;
 	int64_t waiting_caused_ns; /* exposed waiting of others for it, all steps; LAG_NONE withheld */
 	/* Waiting of others, exposed or not, that the replay without its slowness does not have: the delay
 	 * is followed to where it began. LAG_NONE: not accused, withheld. */
