@@ -9,14 +9,14 @@ import time
 
 import lib_record as r
 
-SLEEPER = """
-import signal, sys, time
+SLEEPER = r"""
+import os, signal, sys, time
 def on(sig, frame):
-    print('got', sig, flush=True)
+    os.write(1, b'got %d\n' % sig)
     sys.exit(sig + 40)
 for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
     signal.signal(s, on)
-print('ready', flush=True)
+os.write(1, b'ready\n')
 time.sleep(30)
 """
 
