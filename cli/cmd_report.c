@@ -86,6 +86,11 @@ static enum lag_status choose(const struct lag_args *args, const struct lag_anal
 	const char *name = args->n_operands > 1 ? args->operands[0] : "summary";
 
 	*analysis = lag_analysis_find(name);
+	if (!*analysis && lag_analysis_find(args->operands[1])) {
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "the analysis comes first: laggard report %s %s",
+				   args->operands[1], name);
+	}
 	if (!*analysis) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "there is no analysis '%s' (laggard report --help lists them)",

@@ -2,9 +2,10 @@
 /* Opening and making database files. */
 #include "schema/db/db.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "schema/base/buf.h"
 #include "schema/base/mem.h"
@@ -81,6 +82,34 @@ static void uri_of(struct lag_buf *uri, const char *path)
 	lag_buf_puts(uri, "?immutable=1");
 }
 
+/* What is most often given in place of a merged trace: the recordings themselves. SQLite's own words
+ * for these would not say what to do. */
+static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
+{
+	static const char magic[16] = "SQLite format 3";
+	char head[sizeof(magic)] = "";
+	struct stat info;
+	FILE *file;
+	size_t n;
+
+	if (stat(path, &info) != 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	if (S_ISDIR(info.st_mode))
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "%s is a directory: `laggard merge` makes the trace of a run's "
+				   "recordings",
+				   path);
+	file = fopen(path, "rb");
+	if (!file)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	n = fread(head, 1, sizeof(head), file);
+	(void)fclose(file);
+	if (n < sizeof(head) || memcmp(head, magic, sizeof(magic)) != 0)
+		return lag_err_set(err, LAG_ERR_INPUT,
+				   "%s is not a merged trace: `laggard merge` makes one", path);
+	return LAG_OK;
+}
+
 static enum lag_status check_identity(struct lag_db *db, struct lag_err *err)
 {
 	struct lag_stmt *stmt = NULL;
@@ -105,8 +134,9 @@ enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_er
 	enum lag_status st;
 
 	*out = NULL;
-	if (access(path, R_OK) != 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
+	st = check_is_sqlite(path, err);
+	if (lag_failed(st))
+		return st;
 	uri_of(&uri, path);
 	if (uri.failed) {
 		lag_buf_release(&uri);
