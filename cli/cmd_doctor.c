@@ -374,7 +374,7 @@ static int run(const struct lag_args *args)
 
 static const struct lag_opt options[] = {
 	{ 'o', "output", "DIR", "where traces would go (default: the working directory)", "@dir" },
-	{ 'F', "format", "FORMAT", "text (default) or json", "text json" },
+	{ 'F', "format", "FORMAT", "how to print (default: text)", "text json" },
 };
 
 const struct lag_cmd lag_cmd_doctor = {

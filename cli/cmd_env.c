@@ -110,7 +110,7 @@ static int run(const struct lag_args *args)
 }
 
 static const struct lag_opt options[] = {
-	LAG_INJECT_OPTIONS{ 'F', "format", "FORMAT", "sh (default), json, docker, k8s",
+	LAG_INJECT_OPTIONS{ 'F', "format", "FORMAT", "how to print (default: sh)",
 			    "sh json docker k8s" },
 };
 

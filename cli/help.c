@@ -5,6 +5,24 @@
 
 #include "cli/cmd.h"
 
+#define TEXT_AT 29 /* column of an option's explanation */
+#define WIDTH   79
+
+/* ": one, two", on a line of its own where this one, used up to column at, has no room. */
+static void print_choices(const char *choices, size_t at)
+{
+	putchar(':');
+	if (at + strlen(choices) * 5 / 4 + 2 > WIDTH)
+		printf("\n%*s", TEXT_AT, "");
+	else
+		putchar(' ');
+	for (; *choices; choices++) {
+		if (*choices == ' ')
+			putchar(',');
+		putchar(*choices);
+	}
+}
+
 static void print_option(const struct lag_opt *opt)
 {
 	char left[64];
@@ -17,8 +35,9 @@ static void print_option(const struct lag_opt *opt)
 		(void)snprintf(left, sizeof(left), "    --%s%s%s", opt->name, sep,
 			       opt->arg ? opt->arg : "");
 	printf("  %-26s %s", left, opt->help);
-	if (opt->choices && opt->choices[0] != '@')
-		printf(" (%s)", opt->choices);
+	/* An argument called "on|off" has said it all. */
+	if (opt->choices && opt->choices[0] != '@' && !strchr(opt->arg, '|'))
+		print_choices(opt->choices, TEXT_AT + strlen(opt->help));
 	putchar('\n');
 }
 
@@ -26,7 +45,8 @@ void lag_help_command(const struct lag_cmd *cmd)
 {
 	static const struct lag_opt help = { 'h', "help", NULL, "this text", NULL };
 
-	printf("usage: laggard %s [options] %s\n\n%s.\n\n", cmd->name, cmd->operands, cmd->summary);
+	printf("usage: laggard %s [options]%s%s\n\n%s.\n\n", cmd->name, cmd->operands[0] ? " " : "",
+	       cmd->operands, cmd->summary);
 	for (size_t i = 0; i < cmd->n_options; i++)
 		print_option(&cmd->options[i]);
 	print_option(&help);
