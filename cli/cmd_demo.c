@@ -13,7 +13,8 @@
 #include "cli/cmd.h"
 #include "cli/where.h"
 
-#define ARGS_MAX 64
+#define ARGS_MAX  64
+#define DEMOS_MAX 999
 
 /* Runs argv and waits; its exit code, 128 + signal, or -1. */
 static int run_program(char *const *argv)
@@ -82,12 +83,34 @@ static int record(const char *self, const char *dir, const char *steps)
 	return run_program(argv);
 }
 
+/* How a user calls this program from here: by its name where the PATH leads to it, else by its path,
+ * relative where that is shorter. */
+static const char *callable(const char *self)
+{
+	char here[PATH_MAX], candidate[PATH_MAX], real[PATH_MAX];
+	const char *path = getenv("PATH"), *name = strrchr(self, '/') + 1;
+
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+
+		(void)snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)n, path, name);
+		if (access(candidate, X_OK) == 0)
+			return realpath(candidate, real) && !strcmp(real, self) ? name : self;
+		path += n + (path[n] == ':');
+	}
+	if (getcwd(here, sizeof(here)) && !strncmp(self, here, strlen(here)) &&
+	    self[strlen(here)] == '/')
+		return self + strlen(here) + 1;
+	return self;
+}
+
 static int merge_and_report(char *self, const char *dir)
 {
 	char run[PATH_MAX], db[PATH_MAX];
 	char *merge[] = { self, (char[]){ "merge" }, run, (char[]){ "-f" }, (char[]){ "-o" }, db,
 			  NULL };
 	char *report[] = { self, (char[]){ "report" }, db, NULL };
+	const char *name;
 	int code;
 
 	(void)snprintf(run, sizeof(run), "%s/run", dir);
@@ -100,17 +123,38 @@ static int merge_and_report(char *self, const char *dir)
 	code = run_program(report);
 	if (code != LAG_EXIT_OK && code != LAG_EXIT_FINDING)
 		return fail("laggard report", code);
+	name = callable(self);
 	printf("\nTry next:\n"
-	       "  laggard tui %s\n"
-	       "  laggard report stragglers %s\n"
-	       "  laggard export -t chrome %s -o %s/trace.json.gz\n",
-	       db, db, db, dir);
+	       "  %s tui %s\n"
+	       "  %s report stragglers %s\n"
+	       "  %s export -t chrome %s -o %s/trace.json.gz\n",
+	       name, db, name, db, name, db, dir);
 	return LAG_EXIT_OK;
+}
+
+/* Makes the folder that was asked for; without one, the first of laggard-demo, laggard-demo-2, ... that
+ * is not there yet, so that a second demo neither fails nor takes the first one's place. */
+static enum lag_status make_folder(const char *asked, char *dir, size_t room, struct lag_err *err)
+{
+	for (int i = 1; i <= DEMOS_MAX; i++) {
+		if (asked)
+			(void)snprintf(dir, room, "%s", asked);
+		else if (i == 1)
+			(void)snprintf(dir, room, "laggard-demo");
+		else
+			(void)snprintf(dir, room, "laggard-demo-%d", i);
+		if (mkdir(dir, 0777) == 0)
+			return LAG_OK;
+		if (asked || errno != EEXIST)
+			break;
+	}
+	return lag_err_errno(err, LAG_ERR_SYSTEM,
+			     "cannot make the folder '%s' (choose another with -o)", dir);
 }
 
 static int run(const struct lag_args *args)
 {
-	const char *dir = lag_args_get(args, "output");
+	char dir[PATH_MAX];
 	const char *steps = lag_args_get(args, "steps");
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -122,13 +166,8 @@ static int run(const struct lag_args *args)
 		return lag_cmd_fail("demo", &err);
 	}
 	self[n] = '\0';
-	if (!dir)
-		dir = "laggard-demo";
-	if (mkdir(dir, 0777) < 0) {
-		(void)lag_err_errno(&err, LAG_ERR_SYSTEM,
-				    "cannot make the folder '%s' (choose another with -o)", dir);
+	if (lag_failed(make_folder(lag_args_get(args, "output"), dir, sizeof(dir), &err)))
 		return lag_cmd_fail("demo", &err);
-	}
 	code = record(self, dir, steps ? steps : "12");
 	if (code != LAG_EXIT_OK)
 		return fail("laggard record", code);
@@ -136,7 +175,8 @@ static int run(const struct lag_args *args)
 }
 
 static const struct lag_opt options[] = {
-	{ 'o', "output", "DIR", "folder to make (default: laggard-demo)", "@dir" },
+	{ 'o', "output", "DIR", "folder to make (default: laggard-demo, then -2, -3, ...)",
+	  "@dir" },
 	{ 's', "steps", "N", "training steps to simulate (default: 12)", NULL },
 };
 
