@@ -73,12 +73,17 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	} else {
 		lag_fmt_ns(&line, r->clock_uncertainty_ns);
 	}
-	lag_buf_printf(&line, " (%s), %" PRIu64 " finding%s", r->clock_method, r->n_findings,
-		       r->n_findings == 1 ? "" : "s");
-	if (r->n_warnings) {
-		lag_buf_printf(&line, " (%" PRIu64 " to look at: laggard info %s)", r->n_warnings,
-			       r->output);
+	lag_buf_printf(&line, " (%s), ", r->clock_method);
+	if (r->n_findings) {
+		lag_buf_printf(&line, "%" PRIu64 " remark%s", r->n_findings,
+			       r->n_findings == 1 ? "" : "s");
+	} else {
+		lag_buf_puts(&line, "nothing to remark");
 	}
+	if (r->n_warnings)
+		lag_buf_printf(&line, ", %" PRIu64 " to look at", r->n_warnings);
+	lag_buf_printf(&line, "; next: laggard %s %s", r->n_warnings ? "info" : "report",
+		       r->output);
 	lag_say("%s", lag_buf_text(&line));
 	lag_buf_release(&line);
 }
@@ -120,7 +125,7 @@ static const struct lag_opt options[] = {
 	{ 'o', "output", "FILE",
 	  "write the trace to FILE (default: the first input's name with .db)", "@file" },
 	{ 'f', "force", NULL, "overwrite the output", NULL },
-	{ 'a', "align", "METHOD", "how to put the hosts on one clock (default collective)",
+	{ 'a', "align", "METHOD", "how to put the hosts on one clock (default: collective)",
 	  "collective wall none" },
 	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
 	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },

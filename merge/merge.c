@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,16 +200,33 @@ static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_re
 	return st;
 }
 
-static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
+/* At any time of any device, as the trace's readers state it; INT64_MAX = unknown. */
+static int64_t worst_uncertainty(const struct lag_merge *m)
 {
-	int64_t worst = m->n_devices ? 0 : INT64_MAX;
+	int64_t worst = m->n_devices ? 0 : INT64_MAX, u;
 
+	for (size_t i = 0; i < m->clock.n_devices; i++) {
+		const struct lag_align_device *row = &m->clock.devices[i];
+
+		u = row->uncertainty_ns < 0 || row->uncertainty_ns > 9e18
+			    ? INT64_MAX
+			    : llround(row->uncertainty_ns);
+		if (row->device < m->n_devices && u > worst)
+			worst = u;
+	}
 	for (uint32_t d = 0; d < m->n_devices; d++) {
 		const struct lag_proc *p = LAG_PROC_AT(m, LAG_VEC_AT(&m->device_proc, uint32_t, d));
-		int64_t u = lag_align_uncertainty(&m->clock, p->host, d, p->last_ns);
 
+		u = lag_align_uncertainty(&m->clock, p->host, d, p->last_ns);
 		worst = u > worst ? u : worst;
 	}
+	return worst;
+}
+
+static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
+{
+	int64_t worst = worst_uncertainty(m);
+
 	receipt->clock_uncertainty_ns = worst == INT64_MAX ? LAG_NONE : worst;
 	receipt->clock_method = m->clock.method;
 	receipt->n_files = m->sources.n;
