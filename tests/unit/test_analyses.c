@@ -107,6 +107,55 @@ static void bus_bandwidth_comes_from_instances_that_hardly_waited(void **state)
 	lag_context_free(ctx);
 }
 
+static void bus_bandwidth_needs_a_transfer_above_the_clock_error(void **state)
+{
+	static const int pair[] = { 0, 1 };
+	/* Between hosts both count: the square root of 2 of these is 20 % of the transfer. */
+	static const int64_t errors[] = { 1414, 1415 };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct trace_builder tb;
+		struct lag_context *ctx;
+		struct lag_table t;
+		uint32_t comm;
+
+		tb_init(&tb, 2, 1);
+		comm = tb_comm(&tb, "dp", pair, 2);
+		tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1000000, 0, 10400);
+		tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1000000, 400, 10400);
+		tb_uncertainty(&tb, errors[i]);
+		ctx = context(&tb, NULL);
+		run("collectives", ctx, &t);
+		assert_int_equal(cell(&t, 0, "busbw_n")->i, i == 0 ? 1 : 0);
+		lag_table_release(&t);
+		lag_context_free(ctx);
+	}
+}
+
+static void a_receive_that_found_its_data_there_has_no_bandwidth(void **state)
+{
+	static const int pair[] = { 0, 1 };
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "pp", pair, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND, 0, 1, 1000000, 0, 10000);
+	tb_op(&tb, comm, 1, LAG_FUNC_RECV, 0, 0, 1000000, 10000, 11000);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND, 1, 1, 1000000, 50000, 60000);
+	tb_op(&tb, comm, 1, LAG_FUNC_RECV, 1, 0, 1000000, 50000, 60000);
+	ctx = context(&tb, NULL);
+	run("collectives", ctx, &t);
+	assert_int_equal(cell(&t, 0, "busbw_n")->i, 1);
+	assert_true(fabs(cell(&t, 0, "busbw_gbps")->d - 100) < 1e-9);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
 static void a_missing_member_withholds_wait_transfer_and_bandwidth(void **state)
 {
 	static const int three[] = { 0, 1, 2 };
@@ -277,6 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(breakdown_counts_overlaps_once),
 		cmocka_unit_test(bus_bandwidth_comes_from_instances_that_hardly_waited),
+		cmocka_unit_test(bus_bandwidth_needs_a_transfer_above_the_clock_error),
+		cmocka_unit_test(a_receive_that_found_its_data_there_has_no_bandwidth),
 		cmocka_unit_test(a_missing_member_withholds_wait_transfer_and_bandwidth),
 		cmocka_unit_test(waits_tell_own_time_from_exposed_time),
 		cmocka_unit_test(steps_and_ranks_are_chosen_by_number),

@@ -9,7 +9,9 @@
 #include "viz/analysis/stat.h"
 #include "viz/model/comm_text.h"
 
-#define WAIT_SHARE_MAX 0.05 /* of the transfer, for an instance whose bandwidth counts */
+/* Of the transfer, for an instance whose bandwidth counts. */
+#define WAIT_SHARE_MAX  0.05
+#define ERROR_SHARE_MAX 0.2 /* clock error between its members */
 
 static const struct lag_column columns[] = {
 	{ "communicator", "communicator", LAG_UNIT_TEXT, NULL },
@@ -26,7 +28,7 @@ static const struct lag_column columns[] = {
 	{ "transfer_ns", "transfer", LAG_UNIT_NS,
 	  "median of complete instances with a kernel of their own" },
 	{ "busbw_gbps", "bus bandwidth", LAG_UNIT_GBPS,
-	  "median of instances whose wait is at most 5 % of the transfer" },
+	  "median of instances whose wait is at most 5 % of the transfer, the clock error 20 %" },
 	{ "busbw_n", "of", LAG_UNIT_COUNT, "instances behind the bus bandwidth" },
 	{ "mismatched", "mismatched", LAG_UNIT_COUNT, "instances whose members' arguments differ" },
 };
@@ -138,6 +140,32 @@ static int64_t transfer(const struct lag_trace *t, const struct lag_waits *waits
 	return longest;
 }
 
+/* Whether the transfer is one that a bandwidth can be taken from. A receive that began after its send
+ * had ended only found the data there, and below the clock error there is no transfer to speak of. */
+static bool is_measured(const struct lag_trace *t, const struct lag_waits *waits,
+			const struct lag_instance *in, int64_t transfer_ns)
+{
+	int64_t sent = LAG_NONE;
+
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct lag_op *op = &t->ops[t->instance_ops[in->first + i]];
+
+		if (op->launch >= 0 && (double)waits->launch[op->launch].uncertainty_ns >
+					       ERROR_SHARE_MAX * (double)transfer_ns)
+			return false;
+		if (op->launch >= 0 && op->func == LAG_FUNC_SEND)
+			sent = t->launches[op->launch].end_ns;
+	}
+	for (uint32_t i = 0; i < in->n && sent != LAG_NONE; i++) {
+		const struct lag_op *op = &t->ops[t->instance_ops[in->first + i]];
+
+		if (op->launch >= 0 && op->func == LAG_FUNC_RECV &&
+		    t->launches[op->launch].start_ns >= sent)
+			return false;
+	}
+	return true;
+}
+
 static enum lag_status add_bandwidth(const struct lag_trace *t, struct group *g,
 				     int64_t transfer_ns)
 {
@@ -173,7 +201,8 @@ static enum lag_status take(const struct lag_trace *t, const struct lag_waits *w
 		return LAG_OK;
 	status = lag_sample_add(&g->transfers, transfer_ns);
 	if (!lag_failed(status) && wait != LAG_NONE &&
-	    (double)wait <= WAIT_SHARE_MAX * (double)transfer_ns)
+	    (double)wait <= WAIT_SHARE_MAX * (double)transfer_ns &&
+	    is_measured(t, waits, in, transfer_ns))
 		status = add_bandwidth(t, g, transfer_ns);
 	return status;
 }
@@ -225,8 +254,9 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 		hurried += lag_table_cell(out, i, BUSBW_COLUMN)->null;
 	if (hurried) {
 		lag_table_note(out,
-			       "bus bandwidth of %zu rows is withheld: no instance waited at most "
-			       "5 %% of its transfer, in a kernel of its own",
+			       "bus bandwidth of %zu rows is withheld: no instance in a kernel of "
+			       "its own waited at most 5 %% of its transfer, with a clock error of "
+			       "at most 20 %%",
 			       hurried);
 	}
 	if (alone)

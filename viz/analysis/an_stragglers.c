@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
+#include "viz/analysis/findings.h"
 #include "viz/analysis/stat.h"
 
 static const struct lag_column columns[] = {
@@ -40,7 +41,7 @@ static int by_cost(const void *a, const void *b)
 }
 
 static void add_row(struct lag_table *out, const struct lag_trace *trace,
-		    const struct lag_roles *roles, const struct line *line)
+		    const struct lag_roles *roles, double step_ns, const struct line *line)
 {
 	const struct lag_straggler *s = line->s;
 
@@ -50,10 +51,10 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 	lag_table_text(out, lag_cause_name(s->cause));
 	lag_table_int(out, s->step_cost_ns);
 	lag_table_int(out, s->step_cost_error_ns);
-	if (s->step_cost_ns == LAG_NONE)
+	if (s->step_cost_ns == LAG_NONE || step_ns <= 0)
 		lag_table_null(out);
 	else
-		lag_table_real(out, s->step_cost_share);
+		lag_table_real(out, (double)s->step_cost_ns / step_ns);
 	lag_table_int(out, s->waiting_caused_ns);
 	lag_table_int(out, s->waiting_root_ns);
 	if (s->waiting_caused_ns == LAG_NONE)
@@ -100,10 +101,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_trace *trace = lag_context_trace(ctx);
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
 	const struct lag_stragglers *all = roles ? lag_context_stragglers(ctx, err) : NULL;
+	struct lag_mean_step mean;
 	struct line *lines;
 	size_t n = 0, n_alone = 0;
 
-	if (!all)
+	if (!all || lag_failed(lag_mean_step_compute(ctx, &mean, err)))
 		return err->status;
 	lines = lag_calloc(all->n_ranks, sizeof(*lines));
 	if (!lines)
@@ -125,7 +127,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	if (n)
 		qsort(lines, n, sizeof(*lines), by_cost);
 	for (size_t i = 0; i < n; i++)
-		add_row(out, trace, roles, &lines[i]);
+		add_row(out, trace, roles, mean.step_ns, &lines[i]);
 	free(lines);
 	if (n_alone)
 		lag_table_note(out,

@@ -190,7 +190,7 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 		int64_t gain = int_of(&table, i, "gain_ns");
 
 		if (!strcmp(scenario, "without stragglers"))
-			out->step_without_stragglers_ns = int_of(&table, i, "step_ns");
+			out->without_stragglers_gain_ns = gain;
 		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
 			struct lag_found *f;
 
@@ -206,7 +206,7 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 		}
 	}
 	if (!out->accuses)
-		out->step_without_stragglers_ns = LAG_NONE;
+		out->without_stragglers_gain_ns = LAG_NONE;
 	lag_table_release(&table);
 	return status;
 }
@@ -346,7 +346,7 @@ enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_m
 	enum lag_status status;
 
 	*out = (struct lag_findings){ .found = LAG_VEC_INIT(struct lag_found),
-				      .step_without_stragglers_ns = LAG_NONE,
+				      .without_stragglers_gain_ns = LAG_NONE,
 				      .bubble_ideal = NAN };
 	status = from_stragglers(ctx, out, err);
 	if (!lag_failed(status))

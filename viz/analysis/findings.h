@@ -15,7 +15,7 @@ struct lag_found {
 
 struct lag_findings {
 	struct lag_vec found;               /* struct lag_found, largest gain first */
-	int64_t step_without_stragglers_ns; /* LAG_NONE not known */
+	int64_t without_stragglers_gain_ns; /* of one step; LAG_NONE not known */
 	double bubble_ideal;                /* share of the step; NaN n/a */
 	bool accuses;                       /* a straggler is named */
 	bool unsure;                        /* who is late cannot be told, of some rank at least */
