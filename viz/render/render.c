@@ -62,9 +62,16 @@ void lag_render_pad(struct lag_buf *out, const char *text, size_t width, bool ri
 		lag_buf_add(out, text, n);
 		have = prefix_width(text, n);
 	} else {
+		n = strlen(text);
 		for (; right && have < width; have++)
 			lag_buf_putc(out, ' ');
-		lag_buf_puts(out, text);
+		/* A number's "us" with the sign that it stands for. */
+		if (right && utf8 && n > 3 && !strcmp(text + n - 3, " us")) {
+			lag_buf_add(out, text, n - 2);
+			lag_buf_puts(out, "\xc2\xb5s");
+		} else {
+			lag_buf_puts(out, text);
+		}
 	}
 	for (; have < width; have++)
 		lag_buf_putc(out, ' ');
