@@ -35,6 +35,8 @@ class Case:
 
     def lane(self):
         """pipetrain's default: communicators of their own for each pair and direction if interleaved."""
+        if "--batch-p2p" in self.args:
+            return oracle.batched
         return oracle.streams if self.shape.v > 1 else oracle.communicators
 
     def run(self):
@@ -59,6 +61,7 @@ def cases():
         out.append(Case(name + " fast", shape, i + 1))
         out.append(Case(name + " slow", shape, i + 1, act_bytes=12 << 20, env=SLOW))
     shape = (oracle.ONE_F_ONE_B, 4, 8, 1)
+    out.append(Case("batched slow", shape, 20, act_bytes=12 << 20, env=SLOW, args=("--batch-p2p",)))
     out.append(Case("heavy stage fast", shape, 21, layers=[1, 1, 2, 1]))
     out.append(Case("slow rank fast", shape, 22, env={"SIMGPU_SLOW": "5:1.3"}, stragglers={(1, 2)}))
     # Both stages' hosts need longer than their GPUs, so that these wait.

@@ -103,22 +103,53 @@ def communicators(stage, sends, backward):
     return stage, backward
 
 
+# One kernel: its messages as (key, whether it sends), in which key = (stage, block) names the message by
+# what it carries, and the (stage, block) that must have ended before it starts, or None. Several messages
+# in one kernel end together.
+Op = namedtuple("Op", "parts after")
+
+
+def batched(stage, sends, backward):
+    """One kernel for each send and the receive that follows it, all of a stage in one lane. It starts
+    when the block before it has ended."""
+    del sends, backward
+    return stage
+
+
+def ops_in_order(shape, orders, lane):
+    """{lane: its operations}, in the order of the program, which receives before a block and sends after
+    it."""
+    source = {consumer(shape, s, b): (s, b) for s in range(shape.p) for b in orders[s]}
+    lanes = {}
+    for s, order in enumerate(orders):
+        def comes(b):
+            return [(source[s, b], False)] if source.get((s, b), (s,))[0] != s else []
+
+        def goes(b):
+            return [((s, b), True)] if (consumer(shape, s, b) or (s,))[0] != s else []
+        if lane is batched:
+            ops = [Op(comes(order[0]), None)]
+            ops += [Op(goes(b) + comes(then), (s, b)) for b, then in zip(order, order[1:])]
+            ops.append(Op(goes(order[-1]), (s, order[-1])))
+            lanes[lane(s, None, None)] = [op for op in ops if op.parts]
+            continue
+        for b in order:
+            if comes(b):
+                lanes.setdefault(lane(s, False, b.backward), []).append(Op(comes(b), None))
+            if goes(b):
+                lanes.setdefault(lane(s, True, b.backward), []).append(Op(goes(b), (s, b)))
+    return lanes
+
+
 class Network:
-    """Executes sends and receives: those of a lane one after the other, in the order of the program,
-    which receives before a block and sends after it."""
+    """Executes sends and receives: those of a lane one after the other."""
 
     def __init__(self, shape, orders, message, lane, at):
-        self.message, self.at = message, at
-        self.queues, self.produced = {}, set()
-        self.started = {}  # (message, whether it is the send) -> when
-        source = {consumer(shape, s, b): (s, b) for s in range(shape.p) for b in orders[s]}
-        for s, order in enumerate(orders):
-            for b in order:
-                target = consumer(shape, s, b)
-                if source.get((s, b), (s,))[0] != s:
-                    self.queues.setdefault(lane(s, False, b.backward), []).append((source[s, b], False, (s, b)))
-                if target and target[0] != s:
-                    self.queues.setdefault(lane(s, True, b.backward), []).append(((s, b), True, target))
+        self.shape, self.message, self.at = shape, message, at
+        self.queues = ops_in_order(shape, orders, lane)
+        self.produced = {None}
+        self.running = {name: None for name in self.queues}  # parts that have not ended
+        self.started = {}  # part -> its lane
 
     def begin(self, now):
         for name in self.queues:
@@ -127,30 +158,34 @@ class Network:
     def done(self, now, stage, block):
         self.produced.add((stage, block))
         for name, queue in self.queues.items():
-            if queue and queue[0][:2] == ((stage, block), True):
+            if queue and queue[0].after == (stage, block):
                 self.try_start(now, name)
 
     def try_start(self, now, name):
-        if not self.queues[name]:
+        queue = self.queues[name]
+        if self.running[name] is not None or not queue or queue[0].after not in self.produced:
             return
-        key, sends, target = self.queues[name][0]
-        if (key, sends) in self.started or (sends and key not in self.produced):
-            return
-        self.started[key, sends] = (now, name, target)
-        what = self.message(*key)
-        if sends and what.eager:
-            self.at(now + what.send, "op ends", name)
-        if (key, not sends) not in self.started:
-            return
-        if not what.eager:
-            self.at(now + what.send, "op ends", self.started[key, True][1])
-        _, receiver, target = self.started[key, False]
-        self.at(now + what.recv, "arrives", *target)
-        self.at(now + what.recv, "op ends", receiver)
+        self.running[name] = len(queue[0].parts)
+        for key, sends in queue[0].parts:
+            self.started[key, sends] = name
+            what, other = self.message(*key), self.started.get((key, not sends))
+            if sends and what.eager:
+                self.at(now + what.send, "part ends", name)
+            if other is None:
+                continue
+            if not what.eager:
+                self.at(now + what.send, "part ends", name if sends else other)
+            self.at(now + what.recv, "part ends", other if sends else name)
 
-    def ends(self, now, name):
-        del self.queues[name][0]
+    def part_ends(self, now, name):
+        """The blocks that may go on, when that was the last part."""
+        self.running[name] -= 1
+        if self.running[name]:
+            return []
+        self.running[name] = None
+        op = self.queues[name].pop(0)
         self.try_start(now, name)
+        return [consumer(self.shape, *key) for key, sends in op.parts if not sends]
 
 
 def simulate(shape, duration, message=None, ready=None, lane=streams):
@@ -191,21 +226,20 @@ def simulate(shape, duration, message=None, ready=None, lane=streams):
         try_start(s)
     while events:
         now, _, what, args = heapq.heappop(events)
-        if what == "op ends":
-            network.ends(now, *args)
+        if what == "part ends":
+            for stage, block in network.part_ends(now, *args):
+                arrived[stage][block] = now
+                try_start(stage)
             continue
         stage, block = args
-        if what == "arrives":
-            arrived[stage][block] = now
-        else:
-            end[stage][block] = free_at[stage] = now
-            running[stage] = False
-            target = consumer(shape, stage, block)
-            if target and (target[0] == stage or not network):
-                arrived[target[0]][target[1]] = now
-                try_start(target[0])
-            elif target:
-                network.done(now, stage, block)
+        end[stage][block] = free_at[stage] = now
+        running[stage] = False
+        target = consumer(shape, stage, block)
+        if target and (target[0] == stage or not network):
+            arrived[target[0]][target[1]] = now
+            try_start(target[0])
+        if network:
+            network.done(now, stage, block)
         try_start(stage)
     if any(position[s] != len(orders[s]) for s in range(shape.p)):
         raise RuntimeError("the schedule waits for itself")
@@ -350,33 +384,35 @@ def check_orders():
 def longest_path(shape, duration, message, ready, lane):
     """The same rules as equations, relaxed until nothing changes."""
     orders = [blocks_in_order(shape, s) for s in range(shape.p)]
+    lanes = ops_in_order(shape, orders, lane)
     end = {(s, b): 0 for s in range(shape.p) for b in orders[s]}
-    source = {consumer(shape, s, b): (s, b) for s, b in end}
-    start, moved = {}, {}  # of sends and receives; of messages
+    arrival, start = {}, {}  # of inputs; of parts
     changed = True
     while changed:
         changed = False
-        lane_free = {}
-        for s in range(shape.p):
+        for ops in lanes.values():
             before = 0
-            for b in orders[s]:
-                src = source.get((s, b))
-                arrival = end[src] if src else 0
-                if src and src[0] != s:
-                    name = lane(s, False, b.backward)
-                    start[src, False] = lane_free.get(name, 0)
-                    lane_free[name] = arrival = moved.get(src, 0) + message(*src).recv
-                now = max(before, arrival, ready(s, b)) + duration(s, b)
+            for op in ops:
+                begin = max(before, end[op.after] if op.after else 0)
+                ends = []
+                for key, sends in op.parts:
+                    changed |= start.get((key, sends)) != begin
+                    start[key, sends] = begin
+                    both, what = max(begin, start.get((key, not sends), 0)), message(*key)
+                    if sends:
+                        ends.append((begin if what.eager else both) + what.send)
+                    else:
+                        ends.append(both + what.recv)
+                before = max(ends)
+                arrival.update({consumer(shape, *key): before for key, sends in op.parts if not sends})
+        for s, order in enumerate(orders):
+            before = 0
+            for b in order:
+                last = shape.p * shape.v - 1
+                own = end[s, b._replace(backward=False)] if b.backward and b.chunk * shape.p + s == last else 0
+                now = max(before, own, arrival.get((s, b), 0), ready(s, b)) + duration(s, b)
                 changed |= now != end[s, b]
                 end[s, b] = before = now
-                if (consumer(shape, s, b) or (s,))[0] != s:
-                    name, what = lane(s, True, b.backward), message(s, b)
-                    start[(s, b), True] = max(lane_free.get(name, 0), now)
-                    lane_free[name] = (start[(s, b), True] if what.eager else moved.get((s, b), 0)) + what.send
-        for key in {key for key, _ in start}:
-            now = max(start[key, True], start[key, False])
-            changed |= now != moved.get(key)
-            moved[key] = now
     return end
 
 
@@ -388,7 +424,7 @@ def check_random():
         order = rng.choice((GPIPE, ONE_F_ONE_B, INTERLEAVED))
         v = rng.randint(2, 3) if order == INTERLEAVED else 1
         shape = Shape(order, p, rng.randint(1, 3) * p, v)
-        lane = streams if order == INTERLEAVED else rng.choice((streams, communicators))
+        lane = streams if order == INTERLEAVED else rng.choice((streams, communicators, batched))
 
         def message():
             recv = rng.randint(0, 20)
@@ -419,6 +455,9 @@ def check_known_cases():
     # A stage between two that receives only when it has sent pays two transfers a microbatch.
     t = uniform(Shape(GPIPE, 3, 6, 1), 3, 7, message=taking(2), lane=communicators)
     near(t.window, 8 * (3 + 7) + 2 * 2 * 2 + 2 * 5 * 2 * 2, "one communicator a direction")
+    # A receive that comes only after the block before it is paid every time, each way.
+    t = uniform(Shape(GPIPE, 2, 4, 1), 3, 7, message=taking(2), lane=batched)
+    near(t.window, 5 * (3 + 7) + 2 * 4 * 2, "one kernel for both")
     # 1F1B on two stages: of two microbatches one crosses, each way, while nobody has work.
     for m in (4, 8):
         t = uniform(Shape(ONE_F_ONE_B, 2, m, 1), 3, 7, message=taking(1))
@@ -428,7 +467,7 @@ def check_known_cases():
     late = Block(False, 0, 2)
     t = uniform(Shape(GPIPE, 1, 4, 1), 3, 7, ready=lambda s, block: 20 if block == late else 0)
     near(t.stages[0].bubble, 20 - 6, "late host")
-    return 8
+    return 9
 
 
 def steps_of(shape, rng, factors, sigma, hop):
