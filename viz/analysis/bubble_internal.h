@@ -28,6 +28,7 @@ struct lag_ladder {
 	struct lag_messages *messages;
 	struct lag_vec ops;    /* struct lag_message_op: of the group being replayed */
 	int32_t *receives;     /* by block: position of the operation that receives its input, -1 */
+	int32_t *behind;       /* by block: another operation that it followed, -1 */
 	struct lag_vec values; /* double: scratch */
 	int64_t *end_ns;       /* by block: scratch of the replay */
 	int32_t *slot;         /* (kind, part, microbatch) -> block, of the group being replayed */

@@ -9,6 +9,9 @@
 
 #define CHUNKS_MAX 256
 
+/* What begins this soon after what was launched before it has waited for it. */
+#define FOLLOWS_NS 50000
+
 static enum lag_status allocate(struct lag_ladder *l)
 {
 	size_t parts;
@@ -32,10 +35,11 @@ static enum lag_status allocate(struct lag_ladder *l)
 	l->stage_usual = lag_calloc(parts, sizeof(*l->stage_usual));
 	l->rank_usual = lag_calloc(parts * l->trace->n_ranks, sizeof(*l->rank_usual));
 	l->receives = lag_calloc(l->pipe->n_blocks, sizeof(*l->receives));
+	l->behind = lag_calloc(l->pipe->n_blocks, sizeof(*l->behind));
 	l->values = (struct lag_vec)LAG_VEC_INIT(double);
 	l->ops = (struct lag_vec)LAG_VEC_INIT(struct lag_message_op);
-	if (!l->work_ns || !l->launch_ns || !l->end_ns || !l->receives || !l->stage_usual ||
-	    !l->rank_usual)
+	if (!l->work_ns || !l->launch_ns || !l->end_ns || !l->receives || !l->behind ||
+	    !l->stage_usual || !l->rank_usual)
 		return LAG_ERR_SYSTEM;
 	for (size_t i = 0; i < l->pipe->n_blocks; i++)
 		l->launch_ns[i] = LAG_NONE;
@@ -74,6 +78,7 @@ void lag_ladder_free(struct lag_ladder *ladder)
 	free(ladder->launch_ns);
 	free(ladder->end_ns);
 	free(ladder->receives);
+	free(ladder->behind);
 	lag_vec_release(&ladder->ops);
 	lag_messages_free(ladder->messages);
 	free(ladder->stage_usual);
@@ -184,9 +189,13 @@ static bool advance_messages(struct lag_ladder *l)
 			open = open || ops[op->before[k]].end_ns == LAG_NONE;
 			at = ops[op->before[k]].end_ns > at ? ops[op->before[k]].end_ns : at;
 		}
-		if (op->begin_ns == LAG_NONE && op->sends >= 0) {
-			open = open || l->end_ns[op->sends] == LAG_NONE;
-			at = l->end_ns[op->sends] > at ? l->end_ns[op->sends] : at;
+		for (int k = 0; k < 2 && op->begin_ns == LAG_NONE; k++) {
+			int32_t block = k ? op->after : op->sends;
+
+			if (block < 0)
+				continue;
+			open = open || l->end_ns[block] == LAG_NONE;
+			at = l->end_ns[block] > at ? l->end_ns[block] : at;
 		}
 		if (open)
 			continue;
@@ -226,6 +235,19 @@ static int64_t arrival_of(const struct climb *c, size_t block, int32_t input)
 	return l->end_ns[input] + lag_bubble_transfer(l, (int32_t)from->r, (int32_t)to->r);
 }
 
+/* Whether the operation that a block followed has ended; no block starts before. */
+static bool is_past(const struct climb *c, size_t block, int64_t *at_ns)
+{
+	const struct lag_ladder *l = c->l;
+	int64_t end_ns;
+
+	if (c->rung < LAG_RUNG_SEND_RECV || l->behind[block] < 0)
+		return true;
+	end_ns = LAG_VEC_AT(&l->ops, struct lag_message_op, l->behind[block]).end_ns;
+	*at_ns = end_ns > *at_ns ? end_ns : *at_ns;
+	return end_ns != LAG_NONE;
+}
+
 /* Replays the group at c->rung; false when its blocks wait for each other in a circle. */
 static bool replay(struct climb *c, int64_t *window_ns)
 {
@@ -259,6 +281,8 @@ static bool replay(struct climb *c, int64_t *window_ns)
 						break;
 					at = ready > at ? ready : at;
 				}
+				if (!is_past(c, i, &at))
+					break;
 				if (c->rung >= LAG_RUNG_HOST && l->launch_ns[i] != LAG_NONE &&
 				    l->launch_ns[i] - c->window.start_ns > at)
 					at = l->launch_ns[i] - c->window.start_ns;
@@ -322,6 +346,51 @@ static bool find_blocks(struct climb *c, int32_t step)
 	return true;
 }
 
+static bool follows(int64_t start_ns, int64_t end_ns)
+{
+	return start_ns >= end_ns && start_ns - end_ns <= FOLLOWS_NS;
+}
+
+/* First block of a stage that starts at ns or later. */
+static size_t block_from(const struct climb *c, int32_t stage, int64_t ns)
+{
+	size_t lo = c->from[stage], hi = c->to[stage];
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (c->l->pipe->blocks[mid].start_ns < ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Streams may wait for each other where no message says so: a receive that starts only after the block
+ * before it, a block that starts only after the send before it. */
+static void find_followers(struct climb *c)
+{
+	struct lag_ladder *l = c->l;
+
+	for (size_t i = 0; i < l->ops.n; i++) {
+		struct lag_message_op *op = &LAG_VEC_AT(&l->ops, struct lag_message_op, i);
+		const struct lag_launch *launch = &l->trace->launches[op->launch];
+		int64_t launched_ns = l->trace->gpu[launch->gpu].launch_start_ns;
+		size_t next = block_from(c, op->stage, launch->start_ns);
+
+		if (next > c->from[op->stage] && (int32_t)next - 1 != op->sends &&
+		    l->launch_ns[next - 1] < launched_ns &&
+		    follows(launch->start_ns, l->pipe->blocks[next - 1].end_ns))
+			op->after = (int32_t)next - 1;
+		next = block_from(c, op->stage, launch->end_ns);
+		if (next < c->to[op->stage] && l->receives[next] != (int32_t)i &&
+		    launched_ns < l->launch_ns[next] &&
+		    follows(l->pipe->blocks[next].start_ns, launch->end_ns))
+			l->behind[next] = (int32_t)i;
+	}
+}
+
 static enum lag_status find_messages(struct climb *c, int32_t step)
 {
 	struct lag_ladder *l = c->l;
@@ -330,7 +399,7 @@ static enum lag_status find_messages(struct climb *c, int32_t step)
 
 	for (int32_t s = 0; s < c->group->n_stages; s++) {
 		for (size_t i = c->from[s]; i < c->to[s]; i++)
-			l->receives[i] = -1;
+			l->receives[i] = l->behind[i] = -1;
 	}
 	for (size_t i = 0; i < l->ops.n && !lag_failed(status); i++) {
 		const struct lag_message_op *op = &LAG_VEC_AT(&l->ops, struct lag_message_op, i);
@@ -338,6 +407,8 @@ static enum lag_status find_messages(struct climb *c, int32_t step)
 		if (op->receives >= 0)
 			l->receives[op->receives] = (int32_t)i;
 	}
+	if (!lag_failed(status))
+		find_followers(c);
 	return status;
 }
 
@@ -360,11 +431,24 @@ static void measure(const struct climb *c, int32_t stage, struct lag_ladder_stag
 	out->cool_down_ns = c->window.end_ns - last;
 }
 
+static void forget_messages(struct climb *c)
+{
+	c->l->ops.n = 0;
+	for (int32_t s = 0; s < c->group->n_stages; s++) {
+		for (size_t i = c->from[s]; i < c->to[s]; i++)
+			c->l->receives[i] = c->l->behind[i] = -1;
+	}
+}
+
 static enum lag_status climb(struct climb *c, struct lag_ladder_stage *out)
 {
 	for (c->rung = LAG_RUNG_IDEAL; c->rung < LAG_RUNG_LIMIT; c->rung++) {
 		int64_t window_ns;
 
+		/* Messages that wait for each other in a circle (clocks, lost records) are not
+		 * understood: then the usual transfer stands for each. */
+		if (c->rung == LAG_RUNG_SEND_RECV && !replay(c, &window_ns))
+			forget_messages(c);
 		if (!replay(c, &window_ns))
 			return LAG_END;
 		for (int32_t s = 0; s < c->group->n_stages; s++) {

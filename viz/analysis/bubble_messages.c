@@ -215,7 +215,8 @@ static enum lag_status add_stage(struct find *f, int32_t stage, int32_t step)
 					       .receives = -1,
 					       .to = -1,
 					       .from = -1,
-					       .before = { -1, -1 } };
+					       .before = { -1, -1 },
+					       .after = -1 };
 		if (lag_map_find(&in_lane, lane, &at))
 			op->before[0] = (int32_t)at;
 		if (lag_map_find(&f->m->order, comm_key(r, launch->comm), &ordered) && ordered &&

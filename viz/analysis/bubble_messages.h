@@ -16,6 +16,7 @@ struct lag_message_op {
 		receives;  /* block whose result it sends; block that needs what it receives; -1 */
 	int32_t to, from;  /* partners of the two; -1 unknown */
 	int32_t before[2]; /* what runs before it: in its stream, in its communicator; -1 */
+	int32_t after;     /* block that it followed though it does not send its result; -1 */
 	bool eager;        /* its send went out on credits: it does not wait for its receiver */
 };
 
