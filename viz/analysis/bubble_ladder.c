@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "viz/analysis/bubble_internal.h"
+#include "viz/model/interval.h"
 
-#define CHUNKS_MAX 256
+#define CHUNKS_MAX    256
+#define WINDOW_MAX_NS INT64_C(1000000000000000) /* eleven days: not a step */
 
 /* What begins this soon after what was launched before it has waited for it. */
 #define FOLLOWS_NS 50000
@@ -474,8 +476,9 @@ enum lag_status lag_ladder_climb(struct lag_ladder *ladder, size_t group, size_t
 	enum lag_status status = LAG_END;
 
 	c.window = p->windows[step * p->n_groups + group];
-	if (ladder->cut[group] || c.window.start_ns == LAG_NONE || n == 0 || n > p->n_blocks ||
-	    c.group->n_chunks > ladder->n_chunks)
+	if (ladder->cut[group] || c.window.start_ns == LAG_NONE ||
+	    lag_ns_add(c.window.end_ns, -c.window.start_ns) > WINDOW_MAX_NS || n == 0 ||
+	    n > p->n_blocks || c.group->n_chunks > ladder->n_chunks)
 		return LAG_END;
 	if (n != ladder->n_slots) {
 		free(ladder->slot);

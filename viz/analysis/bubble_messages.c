@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #include "schema/base/map.h"
+#include "viz/model/interval.h"
+
+#define TRANSFER_MAX_NS INT64_C(1000000000000000) /* beyond any: sums stay far from overflow */
 
 /* A launch of the pipeline's traffic. */
 struct item {
@@ -292,7 +295,11 @@ static void measure(struct find *f)
 			if (!op->eager && other > arrival)
 				arrival = other;
 		}
-		op->duration_ns = mine->end_ns > arrival ? mine->end_ns - arrival : 0;
+		op->duration_ns = lag_ns_add(mine->end_ns, -arrival);
+		if (op->duration_ns < 0)
+			op->duration_ns = 0;
+		if (op->duration_ns > TRANSFER_MAX_NS)
+			op->duration_ns = TRANSFER_MAX_NS;
 	}
 }
 

@@ -9,6 +9,16 @@
 
 #include "schema/base/err.h"
 
+/* a + b without overflow: times in a damaged or hostile file may be anything. */
+static inline int64_t lag_ns_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b > 0 ? INT64_MAX : INT64_MIN + 1;
+}
+
 struct lag_interval {
 	int64_t start_ns, end_ns; /* half open */
 };

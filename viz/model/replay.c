@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "viz/model/interval.h"
 #include "viz/model/replay_internal.h"
 
 /* Members of a communication that are on record, and the latest start among them. */
@@ -75,7 +76,7 @@ static enum lag_status prepare_communication(struct lag_replay *rp)
 		node->comm = true;
 		partners(trace, gathered, i, &arrival, &node->alone);
 		if (!node->alone)
-			node->duration_ns = g->end_ns - arrival;
+			node->duration_ns = lag_ns_add(g->end_ns, -arrival);
 	}
 	free(gathered);
 	return gathered ? LAG_OK : LAG_ERR_SYSTEM;
@@ -153,9 +154,9 @@ static int64_t start_of(const struct pass *p, size_t i)
 	int64_t at = LAG_NONE;
 
 	if (node->launched && !p->change->host_free) {
-		at = node->launch_ns + (node->gate >= 0 ? p->opened[node->gate] : 0);
+		at = lag_ns_add(node->launch_ns, node->gate >= 0 ? p->opened[node->gate] : 0);
 		if (stall_free(p, p->rp->trace->gpu[i].r))
-			at -= node->stall_ns;
+			at = lag_ns_add(at, -node->stall_ns);
 	} else if (node->launched && node->gate >= 0) {
 		/* Even a host that is never late cannot launch before what it waited for. */
 		at = p->opened[node->gate];
@@ -170,7 +171,7 @@ static int64_t start_of(const struct pass *p, size_t i)
 	/* Without anything before it, it starts when it did. */
 	if (at == LAG_NONE)
 		return p->rp->trace->gpu[i].start_ns;
-	return at + node->delay_ns;
+	return lag_ns_add(at, node->delay_ns);
 }
 
 static void start(struct pass *p, size_t i)
@@ -180,8 +181,8 @@ static void start(struct pass *p, size_t i)
 	int64_t at = start_of(p, i);
 
 	if (!node->comm) {
-		p->end[i] = at + (p->change->duration_ns ? p->change->duration_ns[i]
-							 : node->duration_ns);
+		p->end[i] = lag_ns_add(at, p->change->duration_ns ? p->change->duration_ns[i]
+								  : node->duration_ns);
 		return;
 	}
 	p->end[i] = at;
@@ -208,26 +209,27 @@ static void finish(struct pass *p, size_t i)
 		if (inst >= 0 && p->arrival[inst] > from)
 			from = p->arrival[inst];
 	}
-	p->waiting[trace->gpu[i].r] += from - p->end[i];
+	p->waiting[trace->gpu[i].r] =
+		lag_ns_add(p->waiting[trace->gpu[i].r], lag_ns_add(from, -p->end[i]));
 	if (p->change->scale_transfer && transfer > 0)
 		transfer =
 			(int64_t)((double)transfer *
 				  p->change->transfer_scale[p->rp->roles->comm_role[launch->comm]]);
-	p->end[i] = from + transfer;
+	p->end[i] = lag_ns_add(from, transfer);
 }
 
 static void open_gate(struct pass *p, size_t i)
 {
 	const struct lag_replay_gate *g = &LAG_VEC_AT(&p->rp->gates, struct lag_replay_gate, i);
-	int64_t at = g->offset_ns + (g->before >= 0 ? p->opened[g->before] : 0);
+	int64_t at = lag_ns_add(g->offset_ns, g->before >= 0 ? p->opened[g->before] : 0);
 
 	if (stall_free(p, g->r))
-		at -= g->stall_ns;
+		at = lag_ns_add(at, -g->stall_ns);
 	if (p->change->host_free && g->awaited >= 0)
 		at = LAG_NONE;
 	if (g->awaited >= 0 && p->end[g->awaited] > at)
 		at = p->end[g->awaited];
-	p->opened[i] = at + g->delay_ns;
+	p->opened[i] = lag_ns_add(at, g->delay_ns);
 }
 
 static enum lag_status collect(const struct pass *p, struct lag_replay_result *out)
@@ -311,7 +313,8 @@ int64_t lag_replay_step_ns(const struct lag_replay_result *result)
 
 	for (size_t s = 0; s < result->n_steps; s++)
 		n += result->step_end_ns[s] != LAG_NONE;
-	return n && result->end_ns != LAG_NONE ? (result->end_ns - result->start_ns) / n : LAG_NONE;
+	return n && result->end_ns != LAG_NONE ? lag_ns_add(result->end_ns, -result->start_ns) / n
+					       : LAG_NONE;
 }
 
 int64_t lag_replay_stall(const struct lag_replay *replay, size_t r, size_t step)
