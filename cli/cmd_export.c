@@ -39,6 +39,15 @@ static enum lag_status say_size(void *state, const struct lag_forecast *f, struc
 	return LAG_OK;
 }
 
+/* The same file under any name. */
+static bool is_input(const char *input, const char *output)
+{
+	struct stat in, out;
+
+	return strcmp(output, "-") != 0 && stat(input, &in) == 0 && stat(output, &out) == 0 &&
+	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
 static enum lag_status read_options(const struct lag_args *args, struct lag_export_opts *opts,
 				    struct lag_err *err)
 {
@@ -132,6 +141,8 @@ static int run(const struct lag_args *args)
 
 	if (!job.path)
 		job.path = "trace.json.gz";
+	if (!lag_failed(st) && is_input(args->operands[0], job.path))
+		st = lag_err_set(&err, LAG_ERR_USAGE, "'%s' is the trace itself", job.path);
 	if (!exporter)
 		st = lag_err_set(&err, LAG_ERR_USAGE, "no exporter is called '%s'", type);
 	if (!lag_failed(st))

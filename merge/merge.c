@@ -40,10 +40,58 @@ static enum lag_status default_output(const char *input, char *out, size_t room,
 	return LAG_OK;
 }
 
+/* Overwriting is for traces: a slip such as `-fo *.lag` must not cost a recording. */
+static bool may_be_overwritten(const char *path, const struct stat *sb)
+{
+	char head[16];
+	FILE *file;
+	bool trace;
+
+	if (sb->st_size == 0)
+		return true;
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	trace = fread(head, 1, sizeof(head), file) == sizeof(head) &&
+		memcmp(head, "SQLite format 3", sizeof(head)) == 0;
+	(void)fclose(file);
+	return trace;
+}
+
+/* What is in the output's place. A link stands for what it points to. */
+static enum lag_status check_place(char *path, size_t room, bool force, struct lag_err *err)
+{
+	struct stat sb;
+	char *full;
+
+	if (lstat(path, &sb) != 0)
+		return LAG_OK;
+	if (S_ISLNK(sb.st_mode)) {
+		full = realpath(path, NULL);
+		if (!full || strlen(full) >= room || stat(full, &sb) != 0) {
+			free(full);
+			return lag_err_set(err, LAG_ERR_USAGE, "%s: a link to nowhere", path);
+		}
+		(void)strcpy(path, full);
+		free(full);
+	}
+	if (S_ISDIR(sb.st_mode))
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: is a directory", path);
+	/* A rename would put a file in the place of a device, for everyone. */
+	if (!S_ISREG(sb.st_mode))
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no regular file", path);
+	if (!force)
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
+				   path);
+	if (!may_be_overwritten(path, &sb))
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no merged trace, not overwritten",
+				   path);
+	return LAG_OK;
+}
+
 static enum lag_status choose_output(const struct lag_merge_opts *opts,
 				     struct lag_merge_receipt *receipt, struct lag_err *err)
 {
-	struct stat sb;
 	enum lag_status st = LAG_OK;
 
 	if (opts->output && !opts->output[0])
@@ -55,15 +103,10 @@ static enum lag_status choose_output(const struct lag_merge_opts *opts,
 	} else {
 		st = default_output(opts->inputs[0], receipt->output, sizeof(receipt->output), err);
 	}
-	if (st != LAG_OK || lstat(receipt->output, &sb) != 0)
+	if (st != LAG_OK)
 		return st;
-	if (S_ISDIR(sb.st_mode))
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: is a directory", receipt->output);
-	if (!opts->force) {
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
-				   receipt->output);
-	}
-	return LAG_OK;
+	/* Room for what is added to the name while it is written. */
+	return check_place(receipt->output, sizeof(receipt->output) - 32, opts->force, err);
 }
 
 /* Fails early on what would fail late. */

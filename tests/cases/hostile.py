@@ -32,6 +32,34 @@ def check_command_line(tmp, run, db):
     assert sorted(tmp.iterdir()) == before, "a refused command left a file"
 
 
+def check_outputs(tmp, run, db):
+    """Nothing is lost by a slip: no device, pipe or link is replaced, no recording, no input."""
+    os.mkfifo(tmp / "pipe")
+    (tmp / "to_pipe").symlink_to(tmp / "pipe")
+    (tmp / "nowhere").symlink_to(tmp / "nothing")
+    notes = tmp / "notes.txt"
+    notes.write_text("precious")
+    recording = sorted(run.iterdir())[0]
+    before = recording.read_bytes()
+    for output, word in ((tmp / "pipe", "no regular file"), (tmp / "to_pipe", "no regular file"),
+                         (tmp / "nowhere", "nowhere"), (notes, "not overwritten"), (recording, "not overwritten"),
+                         (run, "is a directory")):
+        one_line(laggard("merge", run, "-fo", output, code=2), word)
+    assert (tmp / "pipe").is_fifo() and (tmp / "to_pipe").is_symlink() and notes.read_text() == "precious"
+    assert recording.read_bytes() == before
+    (tmp / "real.db").write_bytes(db.read_bytes())
+    (tmp / "link.db").symlink_to("real.db")
+    laggard("merge", "-q", run, "-fo", tmp / "link.db")
+    assert (tmp / "link.db").is_symlink() and laggard("report", "ranks", tmp / "real.db").stdout
+    one_line(laggard("export", "-qfo", tmp / "link.db", tmp / "real.db", code=2), "the trace itself")
+    (tmp / "old.json").write_text("{}")
+    (tmp / "link.json").symlink_to("old.json")
+    laggard("export", "-qfo", tmp / "link.json", db)
+    assert (tmp / "link.json").is_symlink() and len(json.loads((tmp / "old.json").read_text())) > 1
+    for name in ("pipe", "to_pipe", "nowhere", "notes.txt", "real.db", "link.db", "old.json", "link.json"):
+        (tmp / name).unlink()
+
+
 def check_closed_streams(tmp, db):
     def close_all():
         for fd in range(3):
@@ -118,6 +146,7 @@ def main():
         (run / "truth.json").unlink(missing_ok=True)
         laggard("merge", "-q", "-o", db, run)
         check_command_line(tmp, run, db)
+        check_outputs(tmp, run, db)
         check_closed_streams(tmp, db)
         check_signals(tmp, run, db)
         check_broken_pipe(db)

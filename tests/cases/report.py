@@ -125,6 +125,12 @@ def check_document(doc, name):
                 assert isinstance(value, int), (name, key, value)
 
 
+def printable(name):
+    """CSV may be shown in a terminal: what commands one is written as its bytes."""
+    return re.sub("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]",
+                  lambda m: "".join(f"\\x{byte:02x}" for byte in m[0].encode()), name)
+
+
 def check_formats(path):
     codes = {"summary": 1, "stragglers": 1}  # rank 1 computes longer
     for name in NAMES:
@@ -135,7 +141,7 @@ def check_formats(path):
         for got, want in zip(rows, doc["rows"]):
             for key, value in want.items():
                 if value is None or isinstance(value, (int, str)):
-                    assert got[key] == ("" if value is None else str(value)), (name, key, got, want)
+                    assert got[key] == ("" if value is None else printable(str(value))), (name, key, got, want)
         for kind in ("text", "md"):
             shown = report(name, path, "-F", kind, code=codes.get(name, 0))
             assert shown and b"\x1b" not in shown and "\u202e".encode() not in shown, (name, kind)

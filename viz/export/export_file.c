@@ -71,6 +71,17 @@ static enum lag_status open_partial(struct lag_export_file *f, bool force, struc
 	struct stat there;
 	mode_t mask;
 
+	/* A link stands for what it points to: replacing it could replace a name such as /dev/stdout. */
+	if (lstat(f->path, &there) == 0 && S_ISLNK(there.st_mode)) {
+		char *full = realpath(f->path, NULL);
+
+		if (!full)
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot open %s", f->name);
+		free(f->path);
+		f->path = full;
+		f->name = full;
+		n = strlen(full);
+	}
 	/* Devices and pipes are written to, never replaced. */
 	if (stat(f->path, &there) == 0 && !S_ISREG(there.st_mode)) {
 		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
