@@ -126,9 +126,10 @@ def check_folders(tmp, run):
         for folder in (tmp, tree):
             folder.chmod(0o755)
         options = {"user": 65534, "group": 65534, "extra_groups": []}
-    probe = subprocess.run([LAGGARD, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options) \
-        if os.access(LAGGARD, os.X_OK) else None
-    if probe is None or probe.returncode != 0:
+    try:
+        subprocess.run([LAGGARD, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
+                       **options)
+    except (OSError, subprocess.CalledProcessError):  # such as in a home folder that only root may enter
         print("skipped: another user cannot run the program here")
         return
     shown = json.loads(laggard("info", "-F", "json", tree, env=dict(os.environ, TMPDIR="/tmp"), **options).stdout)
