@@ -144,6 +144,45 @@ static void numbers_are_never_cut_and_texts_are_where_it_is_narrow(void **state)
 	lag_table_release(&t);
 }
 
+/* Lines that wrap cannot be read: what is too wide comes in blocks, each with the row's rank. */
+static void a_table_wider_than_the_terminal_comes_in_blocks(void **state)
+{
+	struct lag_buf out = { 0 };
+	struct lag_table t;
+	char *line;
+	int headings = 0;
+
+	(void)state;
+	fill(&t, "gemm");
+	lag_table_note(&t, "a note that is longer than a line of the terminal is");
+	render("text", &t, 28, &out);
+	assert_non_null(strstr(lag_buf_text(&out), "longer than a\nline"));
+	assert_non_null(strstr(lag_buf_text(&out), "gemm"));
+	assert_non_null(strstr(lag_buf_text(&out), "284.1 ms"));
+	assert_non_null(strstr(lag_buf_text(&out), "61.2 %"));
+	assert_non_null(strstr(lag_buf_text(&out), "32 MiB"));
+	for (line = strtok(out.text, "\n"); line; line = strtok(NULL, "\n")) {
+		headings += strncmp(line, columns[0].title, strlen(columns[0].title)) == 0;
+		assert_true(lag_fmt_width(line) <= 28);
+	}
+	assert_true(headings > 1);
+	lag_buf_release(&out);
+	lag_table_release(&t);
+}
+
+static void microseconds_have_their_sign_where_the_output_is_utf8(void **state)
+{
+	struct lag_buf out = { 0 };
+
+	(void)state;
+	lag_render_pad(&out, "8.902 us", 10, true, true);
+	assert_string_equal(lag_buf_text(&out), "  8.902 \xc2\xb5s");
+	lag_buf_clear(&out);
+	lag_render_pad(&out, "8.902 us", 10, true, false);
+	assert_string_equal(lag_buf_text(&out), "  8.902 us");
+	lag_buf_release(&out);
+}
+
 static void random_names_leave_json_strict_and_csv_rectangular(void **state)
 {
 	unsigned seed = 1;
@@ -212,6 +251,8 @@ int main(void)
 		cmocka_unit_test(hostile_names_are_shown_as_what_they_are),
 		cmocka_unit_test(a_row_with_a_wrong_number_of_cells_is_an_error),
 		cmocka_unit_test(numbers_are_never_cut_and_texts_are_where_it_is_narrow),
+		cmocka_unit_test(a_table_wider_than_the_terminal_comes_in_blocks),
+		cmocka_unit_test(microseconds_have_their_sign_where_the_output_is_utf8),
 		cmocka_unit_test(random_names_leave_json_strict_and_csv_rectangular),
 		cmocka_unit_test(number_lists_take_what_people_type_and_nothing_else),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aligned columns for people. Where the terminal is narrow, texts shorten first, numbers never do. */
+/* Aligned columns for people. Where the terminal is narrow, texts shorten first, numbers never do; what
+ * is still too wide is printed in blocks, one below the other. */
 #include <stdlib.h>
 
 #include "schema/base/fmt.h"
@@ -79,24 +80,38 @@ static void fit(const struct lag_table *table, size_t *widths, int width)
 	}
 }
 
-static void rows(const struct lag_table *table, const size_t *widths, bool utf8,
-		 struct lag_buf *out)
+/* Columns of a block: those that name the row, then [from, to). */
+struct block {
+	size_t n_keys, from, to;
+};
+
+/* The next column of a block; its `to` behind the last. */
+static size_t next(const struct block *b, size_t c)
+{
+	return c + 1 == b->n_keys ? b->from : c + 1;
+}
+
+static void rows(const struct lag_table *table, const size_t *widths, const struct block *block,
+		 bool utf8, struct lag_buf *out)
 {
 	struct lag_buf cell = { 0 };
+	size_t sum = 0;
 
-	for (size_t c = 0; c < table->n_columns; c++) {
-		bool last = c + 1 == table->n_columns;
+	for (size_t c = block->n_keys ? 0 : block->from; c < block->to; c = next(block, c)) {
+		bool last = next(block, c) >= block->to;
 		bool text = table->columns[c].unit == LAG_UNIT_TEXT;
 
 		lag_render_pad(out, table->columns[c].title,
 			       last && text ? lag_fmt_width(table->columns[c].title) : widths[c],
 			       !text, utf8);
 		lag_buf_puts(out, last ? "\n" : "  ");
+		sum += widths[c] + (last ? 0 : GAP_WIDTH);
 	}
-	rule(out, total(widths, table->n_columns), utf8);
+	rule(out, sum, utf8);
 	for (size_t r = 0; r < table->n_rows; r++) {
-		for (size_t c = 0; c < table->n_columns; c++) {
-			bool last = c + 1 == table->n_columns;
+		for (size_t c = block->n_keys ? 0 : block->from; c < block->to;
+		     c = next(block, c)) {
+			bool last = next(block, c) >= block->to;
 			bool text = table->columns[c].unit == LAG_UNIT_TEXT;
 			size_t width = widths[c];
 
@@ -111,8 +126,66 @@ static void rows(const struct lag_table *table, const size_t *widths, bool utf8,
 	lag_buf_release(&cell);
 }
 
-static void foot(const struct lag_table *table, struct lag_buf *out)
+/* Leading columns that name a row: its numbers of rank, stage, step, else its first. */
+static size_t count_keys(const struct lag_table *table)
 {
+	size_t n = 0;
+
+	while (n < table->n_columns && table->columns[n].unit == LAG_UNIT_ID)
+		n++;
+	return n || !table->n_columns ? n : 1;
+}
+
+/* One table below the other where one is wider than the terminal, the columns that name a row in each:
+ * lines that wrap cannot be read. */
+static void blocks(const struct lag_table *table, const size_t *widths, int width, bool utf8,
+		   struct lag_buf *out)
+{
+	size_t n_keys = count_keys(table), keys = total(widths, n_keys);
+	struct block block = { .n_keys = n_keys, .from = n_keys, .to = table->n_columns };
+
+	if (width <= 0 || total(widths, table->n_columns) <= (size_t)width ||
+	    n_keys == table->n_columns) {
+		block = (struct block){ .to = table->n_columns };
+		rows(table, widths, &block, utf8, out);
+		return;
+	}
+	for (; block.from < table->n_columns; block.from = block.to) {
+		size_t sum = keys;
+
+		for (block.to = block.from; block.to < table->n_columns; block.to++) {
+			sum += GAP_WIDTH + widths[block.to];
+			if (sum > (size_t)width && block.to > block.from)
+				break;
+		}
+		if (block.from > n_keys)
+			lag_buf_putc(out, '\n');
+		rows(table, widths, &block, utf8, out);
+	}
+}
+
+/* A note, broken between words where the terminal ends (width 0 = nowhere). */
+static void note(const char *text, size_t width, struct lag_buf *out)
+{
+	while (width && lag_fmt_width(text) > width) {
+		size_t n = lag_fmt_prefix(text, width), cut = n;
+
+		while (cut > 0 && text[cut] != ' ')
+			cut--;
+		lag_buf_add(out, text, cut ? cut : n);
+		lag_buf_putc(out, '\n');
+		text += cut ? cut + 1 : n;
+		if (n == 0)
+			break;
+	}
+	lag_buf_puts(out, text);
+	lag_buf_putc(out, '\n');
+}
+
+static void foot(const struct lag_table *table, int width, struct lag_buf *out)
+{
+	struct lag_buf text = { 0 };
+
 	for (size_t c = 0; c < table->n_columns; c++) {
 		if (table->columns[c].unit == LAG_UNIT_SHARE && table->columns[c].of) {
 			lag_buf_printf(out, "%s: share of %s\n", table->columns[c].title,
@@ -120,9 +193,13 @@ static void foot(const struct lag_table *table, struct lag_buf *out)
 		}
 	}
 	for (size_t i = 0; i < table->n_notes; i++) {
-		lag_fmt_name(out, lag_buf_text(&table->notes[i]));
-		lag_buf_putc(out, '\n');
+		lag_buf_clear(&text);
+		lag_fmt_name(&text, lag_buf_text(&table->notes[i]));
+		note(lag_buf_text(&text), width > 0 ? (size_t)width : 0, out);
 	}
+	if (text.failed)
+		out->failed = true;
+	lag_buf_release(&text);
 }
 
 static void render(const struct lag_table *table, const struct lag_trace *trace,
@@ -142,13 +219,13 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 	measure(table, widths);
 	fit(table, widths, opts->width);
 	if (table->n_rows) {
-		rows(table, widths, opts->utf8, out);
+		blocks(table, widths, opts->width, opts->utf8, out);
 	} else {
 		lag_buf_printf(out, "%s: nothing to show\n", table->analysis);
 	}
 	if (table->n_rows && (table->n_notes || total(widths, table->n_columns)))
 		lag_buf_putc(out, '\n');
-	foot(table, out);
+	foot(table, opts->width, out);
 	free(widths);
 }
 
