@@ -85,8 +85,8 @@ static int rank_in(const char *list, const char *name)
 	return left;
 }
 
-/* Text shortens, the first one (what the row is about) to a quarter of the line; numbers do not. The
- * column that gives the order stays. */
+/* Text shortens, the first one (what the row is about) to two fifths of the line: kernels' names begin
+ * alike. Numbers do not. The column that gives the order stays. */
 static void fit(const struct lag_table *table, const int *need, const char *keep, int sort,
 		int width, struct lag_fit *fits)
 {
@@ -95,7 +95,7 @@ static void fit(const struct lag_table *table, const int *need, const char *keep
 
 	for (size_t c = 0; c < n; c++) {
 		bool text = table->columns[c].unit == LAG_UNIT_TEXT;
-		int least = first && width / 4 > TEXT_LEAST ? width / 4 : TEXT_LEAST;
+		int least = first && width * 2 / 5 > TEXT_LEAST ? width * 2 / 5 : TEXT_LEAST;
 		int kept = rank_in(keep, table->columns[c].name);
 
 		fits[c] = (struct lag_fit){ .need = need[c],

@@ -306,7 +306,8 @@ static void draw_waits(const struct lag_scene *scene, const struct stragglers *v
 		int64_t peer = lag_cell_int(table, row, other);
 		int64_t ns = lag_cell_int(table, row, column);
 
-		if (lag_cell_int(table, row, mine) != rank || peer == LAG_NONE || ns == LAG_NONE)
+		if (lag_cell_int(table, row, mine) != rank || peer == LAG_NONE || ns == LAG_NONE ||
+		    ns == 0)
 			continue;
 		snprintf(text, sizeof(text), "rank %lld %s", (long long)peer,
 			 lag_num_ns(number, ns));
