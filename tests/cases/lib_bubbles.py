@@ -18,7 +18,6 @@ COLUMNS = [("ideal", "ideal_ns"), ("measured", "measured_ns")] + [(r, r + "_ns")
 
 FORWARD_KERNELS, BACKWARD_KERNELS = 8, 12  # of a layer, tests/apps/pt_layer.c
 BACKWARD_NAMES = ("_nn_align8", "_nt_align8", "flash_bwd", "layer_norm_grad", "GeluBackward", "SoftMaxBackward")
-HOST_TO_DEVICE = 1
 
 
 class SimTruth:
@@ -37,18 +36,17 @@ class SimTruth:
         return n + (part == 0) + (part == self.shape.p * self.shape.v - 1)  # embedding, loss
 
     def blocks_of(self, stage, rank):
-        """Per step {block: its kernels and copies}, from the order in which the program launched them."""
+        """Per step {block: its kernels}, from the order in which the program launched them. Copies come
+        before a forward: they are not in the window that begins with it."""
         with open(self.folder / f"work.{rank}.csv", encoding="ascii") as f:
             rows = list(csv.DictReader(f))
         for row in rows:
-            for column in ("launch", "enqueued_ns", "start_ns", "end_ns", "copy_kind"):
+            for column in ("launch", "enqueued_ns", "start_ns", "end_ns"):
                 row[column] = int(row[column])
         rows.sort(key=lambda row: row["launch"])
-        steps, todo, copies = [], [], []
+        steps, todo = [], []
         order = oracle.blocks_in_order(self.shape, stage)
         for row in rows:
-            if row["kind"] == "copy" and row["copy_kind"] == HOST_TO_DEVICE:
-                copies.append(row)
             if row["kind"] != "kernel" or "multi_tensor_apply" in row["name"]:
                 continue
             if not todo:
@@ -57,9 +55,6 @@ class SimTruth:
             block, todo = todo[0], todo[1:]
             if block.backward != any(name in row["name"] for name in BACKWARD_NAMES):
                 raise RuntimeError(f"rank {rank}: {block} cannot hold {row['name']}")
-            if not block.backward:
-                steps[-1][block] += copies
-            copies = []
             steps[-1][block].append(row)
         if todo:
             raise RuntimeError(f"rank {rank}: the last step lacks {len(todo)} kernels")

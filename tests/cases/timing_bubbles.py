@@ -13,7 +13,7 @@ from lib_sim import PIPETRAIN, SIMRUN, Run, need
 import oracle
 
 DP, STEPS, FORWARD_US = 2, 6, 8000
-FAST = {}
+CLOCKS = {"SIMGPU_HOST_OFFSET_SPREAD_MS": 40, "SIMGPU_HOST_DRIFT_SPREAD_PPM": 50, "SIMGPU_DEVICE_ERROR_US": 5}
 SLOW = {"SIMGPU_INTRA_GBPS": 10, "SIMGPU_INTER_GBPS": 10}
 SHAPES = [(order, p, m, 1) for order in (oracle.GPIPE, oracle.ONE_F_ONE_B) for p in (2, 4) for m in (4, 8)] + \
     [(oracle.INTERLEAVED, 2, 4, 2), (oracle.INTERLEAVED, 2, 8, 2)]
@@ -24,7 +24,7 @@ class Case:
         self.name, self.shape = name, oracle.Shape(*shape)
         self.layers = layers or [self.shape.v] * self.shape.p  # a chunk's forward is 8 ms
         self.act_bytes, self.stragglers, self.args = act_bytes, stragglers, args
-        self.env = {"SIMGPU_SEED": seed, "SIMGPU_TRUTH_WORK": 1, **(env or {})}
+        self.env = {"SIMGPU_SEED": seed, "SIMGPU_TRUTH_WORK": 1, **CLOCKS, **(env or {})}
 
     def options(self):
         s = self.shape
@@ -64,6 +64,7 @@ def cases():
     out.append(Case("batched slow", shape, 20, act_bytes=12 << 20, env=SLOW, args=("--batch-p2p",)))
     out.append(Case("heavy stage fast", shape, 21, layers=[1, 1, 2, 1]))
     out.append(Case("slow rank fast", shape, 22, env={"SIMGPU_SLOW": "5:1.3"}, stragglers={(1, 2)}))
+    out.append(Case("uneven data fast", shape, 24, args=("--work-jitter", 0.2)))
     # Both stages' hosts need longer than their GPUs, so that these wait.
     out.append(Case("late host fast", (oracle.GPIPE, 2, 4, 1), 23, args=("--host-us", 20000)))
     return out
@@ -71,7 +72,7 @@ def cases():
 
 # By case: what has to be seen there, in points of the window on some stage of the group that is hit.
 EXPECTED = {"heavy stage fast": ("imbalance", 10), "slow rank fast": ("slow_ranks", 3),
-            "late host fast": ("host", 10)}
+            "uneven data fast": ("variation", 3), "late host fast": ("host", 10)}
 
 
 def accused(report):
@@ -86,7 +87,7 @@ def check_fault(case, report, stragglers):
         wrong.append(f"accused {accused(stragglers)}, not {named}")
     if case.name in EXPECTED:
         rung, points = EXPECTED[case.name]
-        for name in ("imbalance", "slow_ranks", "host"):
+        for name in ("imbalance", "slow_ranks", "variation", "host"):
             shares = {}
             for row in report["rows"]:
                 shares.setdefault(row["rank"], []).append(row[name + "_ns"] / row["window_ns"])
