@@ -64,7 +64,7 @@ def cases():
     out.append(Case("batched slow", shape, 20, act_bytes=12 << 20, env=SLOW, args=("--batch-p2p",)))
     out.append(Case("heavy stage fast", shape, 21, layers=[1, 1, 2, 1]))
     out.append(Case("slow rank fast", shape, 22, env={"SIMGPU_SLOW": "5:1.3"}, stragglers={(1, 2)}))
-    out.append(Case("uneven data fast", shape, 24, args=("--work-jitter", 0.2)))
+    out.append(Case("uneven data fast", shape, 24, args=("--work-jitter", 0.1)))
     # Both stages' hosts need longer than their GPUs, so that these wait.
     out.append(Case("late host fast", (oracle.GPIPE, 2, 4, 1), 23, args=("--host-us", 20000)))
     return out

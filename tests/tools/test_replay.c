@@ -283,6 +283,26 @@ static void test_each_cause_has_its_own_rung(void **state)
 	assert_true(rung(EQUAL "--fwd-us 300 --host-us 4000", LAG_RUNG_HOST) > 0.05);
 }
 
+/* GPipe on two stages, 8 microbatches of 12 ms, messages of 0.8 ms: one kernel for a send and the next
+ * receive pays every message, each way; streams of their own pay the first alone. */
+static void test_messages_wait_for_what_they_waited_for(void **state)
+{
+	const char *batched = EQUAL "--schedule gpipe --pp 2 --p2p-us 800 --batch-p2p";
+	const char *apart = EQUAL "--schedule gpipe --pp 2 --p2p-us 800";
+
+	(void)state;
+	assert_true(fabs(rung(batched, LAG_RUNG_SEND_RECV) - 12.8 / (108 + 12.8)) < 0.005);
+	assert_true(fabs(rung(apart, LAG_RUNG_SEND_RECV) - 1.6 / (108 + 1.6)) < 0.003);
+}
+
+/* Longer data are no stage of other size, and not the ideal's. */
+static void test_longer_data_are_not_the_baseline(void **state)
+{
+	(void)state;
+	assert_true(fabs(rung(EQUAL "--slow-data 1:1.6", LAG_RUNG_IMBALANCE)) < 0.005);
+	assert_true(fabs(rung(EQUAL "--slow-data 1:1.6 --dp 3", LAG_RUNG_IMBALANCE)) < 0.005);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +314,8 @@ int main(void)
 		cmocka_unit_test(test_without_event_records_edges_are_inferred),
 		cmocka_unit_test(test_peers_tell_the_gpu_from_the_data),
 		cmocka_unit_test(test_each_cause_has_its_own_rung),
+		cmocka_unit_test(test_messages_wait_for_what_they_waited_for),
+		cmocka_unit_test(test_longer_data_are_not_the_baseline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@ struct lag_ladder {
 	double *stage_usual, *rank_usual;
 	double balanced[2];
 	bool *cut;                      /* by group: a stage is not on record */
+	bool *longer;                   /* by group: its data mean more work */
 	struct lag_transfer *transfers; /* by (src, dst): medians */
 	size_t n_transfers;
 	struct lag_messages *messages;

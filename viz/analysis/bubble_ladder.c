@@ -87,6 +87,7 @@ void lag_ladder_free(struct lag_ladder *ladder)
 	free(ladder->rank_usual);
 	free(ladder->transfers);
 	free(ladder->cut);
+	free(ladder->longer);
 	free(ladder->slot);
 	lag_vec_release(&ladder->values);
 	free(ladder);

@@ -106,15 +106,33 @@ static enum lag_status find_cuts(struct lag_ladder *l)
 	return l->cut ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
+/* Longer data pass through every stage of a group. A single stage in which a rank has more work than its
+ * peers is chance, and left out there alone it would look like a stage of other size. */
+static enum lag_status find_longer(struct lag_ladder *l)
+{
+	l->longer = lag_calloc(l->pipe->n_groups, sizeof(*l->longer));
+	for (size_t g = 0; l->longer && g < l->pipe->n_groups; g++) {
+		const struct lag_pipe_group *group = &l->pipe->groups[g];
+		int32_t n = 0;
+
+		for (int32_t s = 0; s < group->n_stages; s++) {
+			int32_t r = group->rank_of_stage[s];
+
+			n += r >= 0 && l->peers->ranks[r].state == LAG_PEER_MORE;
+		}
+		l->longer[g] = 2 * n > group->n_stages;
+	}
+	return l->longer ? LAG_OK : LAG_ERR_SYSTEM;
+}
+
 static double median_of(struct lag_ladder *l)
 {
 	return lag_median(l->values.items, l->values.n);
 }
 
-static bool is_sound(const struct lag_ladder *l, int32_t r)
+static bool is_sound(const struct lag_ladder *l, size_t group, int32_t r)
 {
-	return l->peers->ranks[r].state != LAG_PEER_SLOW &&
-	       l->peers->ranks[r].state != LAG_PEER_MORE;
+	return l->peers->ranks[r].state != LAG_PEER_SLOW && !l->longer[group];
 }
 
 /* Adds the work of rank r's blocks of one kind and chunk to the scratch values. */
@@ -146,7 +164,7 @@ static enum lag_status stage_usual(struct lag_ladder *l, uint8_t kind, int32_t s
 			const struct lag_pipe_group *group = &l->pipe->groups[g];
 			int32_t r = stage < group->n_stages ? group->rank_of_stage[stage] : -1;
 
-			if (r >= 0 && !l->cut[g] && (any || is_sound(l, r)))
+			if (r >= 0 && !l->cut[g] && (any || is_sound(l, g, r)))
 				status = take_rank(l, r, kind, chunk);
 		}
 	}
@@ -289,6 +307,8 @@ enum lag_status lag_bubble_work_find(struct lag_ladder *l, const struct lag_role
 {
 	enum lag_status status = find_cuts(l);
 
+	if (!lag_failed(status))
+		status = find_longer(l);
 	for (size_t r = 0; r < l->trace->n_ranks && !lag_failed(status); r++)
 		status = measure_rank(l, roles, r);
 	if (!lag_failed(status))
