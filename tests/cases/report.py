@@ -185,6 +185,8 @@ def check_refusals(folder, path):
     report(path, "--format", "yaml", code=2)
     report(path, "--steps", "3-x", code=2, out="3-x")
     report(path, "--ranks", "7-3", code=2, out="7-3")
+    report("ledger", path, "--ranks", "77", code=2, out="ranks are 0 to 1")
+    report("ledger", path, "--steps", "77", code=2, out="steps are 0 to 2")
     report(path, "--layout", "pp=3", code=2, out="layout")
     report(os.path.join(folder, "nowhere.db"), code=2, out="nowhere.db")
     other = os.path.join(folder, "other.db")
