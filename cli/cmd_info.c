@@ -45,7 +45,9 @@ static void format_cell(const struct lag_stmt *stmt, int column, struct lag_buf 
 	} else if (lag_stmt_is_real(stmt, column)) {
 		lag_buf_printf(out, "%.3f", lag_stmt_real(stmt, column));
 	} else {
-		lag_fmt_name(out, lag_stmt_text(stmt, column));
+		const char *text = lag_stmt_text(stmt, column);
+
+		lag_fmt_name(out, text && *text ? text : "-");
 	}
 }
 
@@ -114,14 +116,17 @@ static void print_cell(const struct grid *g, size_t row, size_t column, struct l
 	const char *text =
 		lag_buf_text(&LAG_VEC_AT(&g->cells, struct lag_buf, row * g->n_columns + column));
 	bool last = column + 1 == g->n_columns;
-	size_t n = last ? strlen(text) : lag_fmt_prefix(text, g->width[column]);
 	size_t width = lag_fmt_width(text);
+	bool cut = !last && width > g->width[column];
+	size_t n = cut ? lag_fmt_prefix(text, g->width[column] - 2) : strlen(text);
 	size_t space = width < g->width[column] ? g->width[column] - width : 0;
 
 	lag_buf_puts(out, "  ");
 	if (g->right[column])
 		pad(out, space);
 	lag_buf_add(out, text, n);
+	if (cut)
+		lag_buf_puts(out, "..");
 	if (!g->right[column] && !last)
 		pad(out, space);
 }

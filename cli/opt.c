@@ -143,7 +143,9 @@ enum lag_status lag_args_i64(const struct lag_args *args, const char *name, long
 	if (!text)
 		return LAG_OK;
 	if (!lag_parse_size(text, &parsed))
-		return lag_err_set(err, LAG_ERR_USAGE, "--%s '%s': not a number", name, text);
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "--%s '%s': a number is wanted, such as 4, 500M or 4G", name,
+				   text);
 	*value = parsed;
 	return LAG_OK;
 }
