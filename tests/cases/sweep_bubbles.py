@@ -4,14 +4,14 @@
 independent oracle: ideal, measured and every rung within 1.0 point of the window, with transfers below
 0.3 % and above 3 % of a forward and backward, with and without annotations; heavy stages, slow ranks and
 longer sequences on their own rungs; what cannot be said is not said.
-sweep_bubbles.py [SEEDS], 2 without."""
+sweep_bubbles.py [SEEDS], 5 without."""
 import sys
 
 from lib_bubbles import Differences, MkTruth, compare
 from lib_mktrace import Run, Tally
 import oracle
 
-SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 SHAPES = [(order, p, m, 1) for order in ("gpipe", "1f1b") for p in (2, 4) for m in (4, 8)] + \
     [("interleaved", 2, 4, 2), ("interleaved", 2, 8, 2), ("interleaved", 4, 8, 2)]
 DP, STEPS = 2, 4

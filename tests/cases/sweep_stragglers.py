@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stragglers through files, merge and report, on hosts whose clocks are wrong: a slow rank is named and
 costed, clean runs accuse nobody, one rank a stage cannot tell, missing ranks withhold blame.
-sweep_stragglers.py [SEEDS], 12 without."""
+sweep_stragglers.py [SEEDS], 40 without."""
 import statistics
 import sys
 
 from lib_mktrace import Run, Tally
 
-SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 SHAPE = ("--pp", 4, "--dp", 2, "--microbatches", 4, "--steps", 20)
 ACCUSING = ("chronic", "rotating", "one-off")
 

@@ -142,9 +142,10 @@ struct mkt_clock mkt_clock_of(const struct mkt_options *opt, int rank)
 		.offset_ns = opt->offset_ms * 1e6 * mkt_uniform(opt->seed, host, 11, 0),
 		.drift = opt->drift_ppm * 1e-6 * mkt_uniform(opt->seed, host, 12, 0),
 	};
-	for (uint64_t i = 0; i < 2; i++)
+	for (uint64_t i = 0; i < 2; i++) {
 		c.device_ns[i] =
 			(int64_t)((double)opt->device_ns * mkt_uniform(opt->seed, r, 13, i));
+	}
 	/* Somewhere in the first ten seconds; short runs may not see it. */
 	c.device_step_ns = (int64_t)(5e9 * (1 + mkt_uniform(opt->seed, r, 14, 0)));
 	return c;
@@ -167,9 +168,10 @@ static void append(struct file *f, int thread, const struct lag_record *rec)
 
 static int64_t name_of(struct file *f, int thread, int text)
 {
-	if (f->names[thread][text] < 0)
+	if (f->names[thread][text] < 0) {
 		f->names[thread][text] = lag_trace_string(&f->prod[thread], texts[text].name,
 							  strlen(texts[text].name));
+	}
 	return f->names[thread][text];
 }
 
@@ -475,10 +477,11 @@ static void put_ops(struct file *f, const struct mkt_run *run, const struct mkt_
 			rec.op.count = it->bytes / 2;
 			rec.op.peer = dir ? conn->src_in_comm : conn->dst_in_comm;
 		}
-		if (group)
+		if (group) {
 			rec.op.group_id = (int64_t)group_id;
-		else
+		} else {
 			external = f->op;
+		}
 		append(f, thread, &rec);
 		int64_t op_id = rec.op.op_id;
 		lag_record_init(&rec, LAG_REC_op_end);
@@ -519,11 +522,12 @@ static void put_range(struct file *f, const struct mkt_run *run, const struct mk
 		append(f, 0, &rec);
 		return;
 	}
-	if (it->name == MKT_R_OPTIMIZER)
+	if (it->name == MKT_R_OPTIMIZER) {
 		snprintf(text, sizeof(text), "optimizer");
-	else
+	} else {
 		snprintf(text, sizeof(text), "%s %d", names[it->name],
 			 it->name == MKT_R_STEP ? run->step : it->mb);
+	}
 	lag_record_init(&rec, LAG_REC_range);
 	rec.range.start_ns = mkt_clock_read(&f->clock, it->call_ns, false);
 	rec.range.tid = TID_MAIN;

@@ -217,11 +217,12 @@ static void open_range(struct builder *b, const struct mkt_item *it, int rank, s
 	size_t *slot = push(b, open);
 	char name[48];
 
-	if (it->name == MKT_R_OPTIMIZER)
+	if (it->name == MKT_R_OPTIMIZER) {
 		snprintf(name, sizeof(name), "optimizer");
-	else
+	} else {
 		snprintf(name, sizeof(name), "%s %d", names[it->name],
 			 it->name == MKT_R_STEP ? b->run->step : it->mb);
+	}
 	*range = (struct lag_range){ .start_ns = it->call_ns,
 				     .end_ns = LAG_NONE,
 				     .r = (uint32_t)rank,
@@ -264,10 +265,11 @@ static void add_rank(struct builder *b, int rank)
 			open_range(b, it, rank, &open);
 			break;
 		case MKT_I_POP:
-			if (open.n)
+			if (open.n) {
 				LAG_VEC_AT(&b->ranges, struct lag_range,
 					   LAG_VEC_AT(&open, size_t, --open.n))
 					.end_ns = it->call_ns;
+			}
 			break;
 		}
 	}

@@ -95,10 +95,11 @@ static struct mkt_item *enqueue(struct build *b, enum mkt_item_kind kind, enum m
 		it->dep[d] = r->pending[stream][d];
 		r->pending[stream][d] = -1;
 	}
-	if (r->tail[stream] >= 0)
+	if (r->tail[stream] >= 0) {
 		mkt_item_at(r, r->tail[stream])->next = i;
-	else
+	} else {
 		r->head[stream] = i;
+	}
 	r->tail[stream] = i;
 	return it;
 }
@@ -190,9 +191,10 @@ static void run_layers(struct build *b, struct act a)
 	}
 	if (last)
 		kernel(b, MKT_K_LOSS_BWD, (int64_t)((double)opt->loss_ns * opt->bwd_ratio));
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		run_parts(b, backward_parts, N_OF(backward_parts),
 			  (int64_t)((double)opt->fwd_ns * opt->bwd_ratio));
+	}
 	if (first)
 		kernel(b, MKT_K_EMBED_BWD, (int64_t)((double)opt->embed_ns * opt->bwd_ratio));
 }
@@ -213,10 +215,11 @@ static struct act act_at(const struct mkt_options *opt, int stage, int i)
 {
 	int total = opt->microbatches * opt->chunks;
 	int warm = total;
-	if (opt->order == MKT_1F1B)
+	if (opt->order == MKT_1F1B) {
 		warm = opt->pp - 1 - stage;
-	else if (opt->order == MKT_INTERLEAVED)
+	} else if (opt->order == MKT_INTERLEAVED) {
 		warm = 2 * (opt->pp - 1 - stage) + (opt->chunks - 1) * opt->pp;
+	}
 	if (warm > total)
 		warm = total;
 	if (i < warm)
@@ -258,10 +261,11 @@ static void message(struct build *b, enum mkt_stream stream, int out, int in)
 		struct lag_vec *list = dir ? &conn->recvs : &conn->sends;
 		it->seq[dir] = (dir ? conn->received : conn->sent) + (int32_t)list->n;
 		int32_t *slot = lag_vec_push(list);
-		if (slot)
+		if (slot) {
 			*slot = i;
-		else
+		} else {
 			b->failed = true;
+		}
 	}
 }
 
@@ -327,10 +331,11 @@ static void reduce_grads(struct build *b)
 	if (b->r->dp_comm < 0)
 		return;
 	order(b, MKT_S_COMPUTE, MKT_S_DP);
-	for (int i = 0; i < opt->buckets; i++)
+	for (int i = 0; i < opt->buckets; i++) {
 		collective(b, b->r->dp_comm, &b->r->dp_seq,
 			   opt->grad_allreduce ? LAG_FUNC_ALL_REDUCE : LAG_FUNC_REDUCE_SCATTER,
 			   MKT_S_DP, opt->grad_bytes / opt->buckets, opt->grad_ns / opt->buckets);
+	}
 	order(b, MKT_S_DP, MKT_S_COMPUTE);
 }
 

@@ -43,10 +43,11 @@ double mkt_fault_factor(const struct mkt_run *run, enum mkt_fault_kind kind, int
 static struct mkt_comm *add_comm(struct mkt_run *run, const char *kind, int a, int b, int n)
 {
 	struct mkt_comm *c = &run->comms[run->n_comms++];
-	if (n == run->n_ranks && !strcmp(kind, "world"))
+	if (n == run->n_ranks && !strcmp(kind, "world")) {
 		snprintf(c->name, sizeof(c->name), "world");
-	else
+	} else {
 		snprintf(c->name, sizeof(c->name), "%s.%d.%d", kind, a, b);
+	}
 	c->n = n;
 	c->ranks = lag_calloc((size_t)n, sizeof(*c->ranks));
 	c->items = lag_calloc((size_t)n, sizeof(*c->items));
@@ -339,12 +340,13 @@ static bool advance_stream(struct mkt_run *run, struct mkt_rank *r, enum mkt_str
 			it->start_ns = ready(run, r, it);
 			if (it->start_ns == MKT_UNKNOWN)
 				break;
-			if (it->kind == MKT_I_COLL)
+			if (it->kind == MKT_I_COLL) {
 				arrive(run, r, i);
-			else if (it->kind == MKT_I_P2P)
+			} else if (it->kind == MKT_I_P2P) {
 				post(run, it);
-			else
+			} else {
 				it->end_ns = it->start_ns + it->dur_ns;
+			}
 		}
 		if (it->end_ns == MKT_UNKNOWN)
 			break;
@@ -412,10 +414,11 @@ enum lag_status mkt_run_step(struct mkt_run *run, struct lag_err *err)
 	}
 	for (int i = 0; i < run->n_ranks; i++) {
 		for (int s = 0; s < MKT_N_STREAMS; s++) {
-			if (run->ranks[i].head[s] >= 0)
+			if (run->ranks[i].head[s] >= 0) {
 				return lag_err_set(err, LAG_ERR_LIMIT,
 						   "step %d: rank %d waits for ever on stream %d",
 						   run->step, i, s);
+			}
 		}
 		finish_host(&run->ranks[i]);
 	}

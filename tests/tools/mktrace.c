@@ -56,10 +56,11 @@ int main(int argc, char **argv)
 		st = simulate_clean(&opt, &clean, &err);
 	if (!lag_failed(st))
 		st = mkt_truth_write(&truth, opt.n_faults > 0 ? &clean : &truth, &run, &err);
-	if (lag_failed(st))
+	if (lag_failed(st)) {
 		fprintf(stderr, "mktrace: %s\n", err.text);
-	else
+	} else {
 		printf("%" PRIu64 " records, %d ranks, %d steps\n", n, run.n_ranks, opt.steps);
+	}
 	mkt_truth_release(&truth);
 	mkt_truth_release(&clean);
 	mkt_run_release(&run);

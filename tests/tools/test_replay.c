@@ -107,10 +107,11 @@ static void compare(const char *line, int64_t *with_ns, int64_t *truth_ns, int64
 
 		assert_non_null(peers);
 		assert_non_null(durations);
-		for (size_t i = 0; i < trace->n_gpu; i++)
+		for (size_t i = 0; i < trace->n_gpu; i++) {
 			durations[i] = trace->gpu[i].r == (uint32_t)rank
 					       ? lag_peers_duration(peers, trace, i)
 					       : trace->gpu[i].end_ns - trace->gpu[i].start_ns;
+		}
 		change.duration_ns = durations;
 		*replayed_ns = replay(ctx, &change);
 		free(durations);
@@ -255,10 +256,11 @@ static double rung(const char *line, enum lag_rung rung)
 		for (size_t s = 0; s < p->n_steps; s++) {
 			assert_true(p->groups[g].n_stages <= 8);
 			assert_int_equal(lag_ladder_climb(ladder, g, s, stages), LAG_OK);
-			for (int32_t k = 0; k < p->groups[g].n_stages; k++, n++)
+			for (int32_t k = 0; k < p->groups[g].n_stages; k++, n++) {
 				sum += (double)(stages[k].bubble_ns[rung] -
 						(rung ? stages[k].bubble_ns[rung - 1] : 0)) /
 				       (double)stages[k].window_ns;
+			}
 		}
 	}
 	lag_ladder_free(ladder);

@@ -70,9 +70,10 @@ static void add_note(struct lag_table *out, size_t g, const struct lag_pipe_grou
 {
 	double point = s->window / 100;
 
-	if (s->n_skipped)
+	if (s->n_skipped) {
 		lag_table_note(out, "group %zu: %zu steps without a whole schedule are left out", g,
 			       s->n_skipped);
+	}
 	if (s->n_steps == 0)
 		return;
 	lag_table_note(
@@ -89,11 +90,12 @@ static void add_note(struct lag_table *out, size_t g, const struct lag_pipe_grou
 		(s->rung[LAG_RUNG_SEND_RECV] - s->rung[LAG_RUNG_VARIATION]) / point,
 		(s->rung[LAG_RUNG_HOST] - s->rung[LAG_RUNG_SEND_RECV]) / point,
 		(s->measured - s->rung[LAG_RUNG_HOST]) / point);
-	if (group->schedule == LAG_SCHEDULE_UNKNOWN)
+	if (group->schedule == LAG_SCHEDULE_UNKNOWN) {
 		lag_table_note(out,
 			       "group %zu: the executed order is no textbook schedule; ideal is "
 			       "this order with equal stages and no waits",
 			       g);
+	}
 }
 
 static enum lag_status add_group(struct lag_context *ctx, struct lag_ladder *ladder, size_t g,
@@ -162,12 +164,13 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	for (size_t g = 0; g < p->n_groups && !lag_failed(status); g++)
 		status = add_group(ctx, ladder, g, out, err);
 	lag_ladder_free(ladder);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
 		lag_table_note(out,
 			       "forward and backward from %s; measured = window - work in its "
 			       "forwards and backwards (compute, copies, other groups' "
 			       "communication)",
 			       p->how);
+	}
 	return status;
 }
 

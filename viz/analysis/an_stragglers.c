@@ -51,16 +51,18 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 	lag_table_text(out, lag_cause_name(s->cause));
 	lag_table_int(out, s->step_cost_ns);
 	lag_table_int(out, s->step_cost_error_ns);
-	if (s->step_cost_ns == LAG_NONE || step_ns <= 0)
+	if (s->step_cost_ns == LAG_NONE || step_ns <= 0) {
 		lag_table_null(out);
-	else
+	} else {
 		lag_table_real(out, (double)s->step_cost_ns / step_ns);
+	}
 	lag_table_int(out, s->waiting_caused_ns);
 	lag_table_int(out, s->waiting_root_ns);
-	if (s->waiting_caused_ns == LAG_NONE)
+	if (s->waiting_caused_ns == LAG_NONE) {
 		lag_table_null(out);
-	else
+	} else {
 		lag_table_int(out, s->steps_last);
+	}
 	lag_table_int(out, s->steps_slow);
 	lag_table_int(out, s->steps_seen);
 	lag_table_real(out, s->ratio);
@@ -88,12 +90,13 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 	lag_table_note(out,
 		       "cost: mean step as measured minus the replay in which the rank is like its "
 		       "peers; computed for accused ranks only");
-	if (edges)
+	if (edges) {
 		lag_table_note(out,
 			       "replay: %.1f %% of the edges between streams are inferred from "
 			       "times, %llu starts are explained by none",
 			       100.0 * (double)f->n_inferred / (double)edges,
 			       (unsigned long long)f->n_unexplained);
+	}
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -115,11 +118,12 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 			continue;
 		lines[n++] = (struct line){ &all->ranks[r], r };
 		n_alone += isfinite(all->ranks[r].ratio) ? 0 : 1;
-		if (lag_verdict_accuses(all->ranks[r].verdict))
+		if (lag_verdict_accuses(all->ranks[r].verdict)) {
 			out->outcome = LAG_OUTCOME_FINDING;
-		else if (all->ranks[r].verdict != LAG_VERDICT_NONE &&
-			 out->outcome == LAG_OUTCOME_FINE)
+		} else if (all->ranks[r].verdict != LAG_VERDICT_NONE &&
+			   out->outcome == LAG_OUTCOME_FINE) {
 			out->outcome = LAG_OUTCOME_UNSURE;
+		}
 	}
 	/* A job in which no rank has a peer has been compared with nothing. */
 	if ((all->withheld[0] || n_alone == n) && out->outcome == LAG_OUTCOME_FINE)
@@ -129,11 +133,12 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	for (size_t i = 0; i < n; i++)
 		add_row(out, trace, roles, mean.step_ns, &lines[i]);
 	free(lines);
-	if (n_alone)
+	if (n_alone) {
 		lag_table_note(out,
 			       "%zu of %zu ranks have no peer that does the same work: nothing to "
 			       "compare them with",
 			       n_alone, n);
+	}
 	lag_note_losses(ctx, out);
 	add_notes(ctx, all, out);
 	return LAG_OK;

@@ -103,9 +103,10 @@ static int64_t *sound_durations(struct what_if *w)
 
 	if (!fixed)
 		return NULL;
-	for (size_t r = 0; r < w->trace->n_ranks; r++)
+	for (size_t r = 0; r < w->trace->n_ranks; r++) {
 		fixed[r] = lag_verdict_accuses(w->stragglers->ranks[r].verdict) &&
 			   w->stragglers->ranks[r].cause != LAG_CAUSE_HOST;
+	}
 	durations = lag_stragglers_durations(w->ctx, w->stragglers, fixed);
 	free(fixed);
 	return durations;
@@ -138,9 +139,10 @@ static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 		const struct lag_gpu_event *g = &w->trace->gpu[i];
 		int32_t s = w->roles->ranks[g->r].stage;
 
-		if (g->class == LAG_CLASS_COMPUTE && s >= 0 && stage[s] > 0)
+		if (g->class == LAG_CLASS_COMPUTE && s >= 0 && stage[s] > 0) {
 			durations[i] =
 				llround((double)durations[i] * all / (double)n_stages / stage[s]);
+		}
 	}
 	if (n_stages && !lag_failed(status))
 		status = add(w, "stages balanced", &change, err);
@@ -168,13 +170,14 @@ static void add_notes(const struct what_if *w)
 	lag_table_note(w->out,
 		       "each scenario replays the run's own graph with one cause removed; gains "
 		       "overlap and must not be added");
-	if (edges)
+	if (edges) {
 		lag_table_note(w->out,
 			       "%.1f %% of the edges between streams are inferred from times, %llu "
 			       "starts are explained by none, %llu edges were dropped",
 			       100.0 * (double)f->n_inferred / (double)edges,
 			       (unsigned long long)f->n_unexplained,
 			       (unsigned long long)f->n_forced);
+	}
 	if (w->stragglers->withheld[0])
 		lag_table_note(w->out, "scenarios are withheld: %s", w->stragglers->withheld);
 }
@@ -196,12 +199,14 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		status = add_stragglers(&w, err);
 		if (!lag_failed(status))
 			status = add_balanced(&w, err);
-		if (!lag_failed(status) && w.roles->n_pipelines > 0)
+		if (!lag_failed(status) && w.roles->n_pipelines > 0) {
 			status = add_free_transfers(&w, true,
 						    "send/recv between stages take no time", err);
-		if (!lag_failed(status) && w.trace->n_instances > 0)
+		}
+		if (!lag_failed(status) && w.trace->n_instances > 0) {
 			status = add_free_transfers(
 				&w, false, "other communication takes no time once all came", err);
+		}
 	}
 	change.host_free = true;
 	if (!lag_failed(status) && !w.stragglers->withheld[0])

@@ -148,10 +148,11 @@ static int32_t input_of(const struct climb *c, int32_t stage, const struct lag_b
 	int32_t n_parts = c->group->n_stages * c->group->n_chunks;
 	int32_t part = b->chunk * c->group->n_stages + stage;
 
-	if (b->kind == LAG_BLOCK_FORWARD)
+	if (b->kind == LAG_BLOCK_FORWARD) {
 		return part == 0
 			       ? -1
 			       : c->l->slot[slot_of(c, LAG_BLOCK_FORWARD, part - 1, b->microbatch)];
+	}
 	if (part == n_parts - 1)
 		return c->l->slot[slot_of(c, LAG_BLOCK_FORWARD, part, b->microbatch)];
 	return c->l->slot[slot_of(c, LAG_BLOCK_BACKWARD, part + 1, b->microbatch)];
@@ -322,10 +323,11 @@ static bool find_blocks(struct climb *c, int32_t step)
 		while (lo < hi) { /* steps follow each other in time */
 			size_t mid = (lo + hi) / 2;
 
-			if (l->pipe->blocks[mid].step < step)
+			if (l->pipe->blocks[mid].step < step) {
 				lo = mid + 1;
-			else
+			} else {
 				hi = mid;
+			}
 		}
 		c->from[s] = c->to[s] = lo;
 		for (; c->to[s] < l->pipe->first_block[r + 1] &&
@@ -362,10 +364,11 @@ static size_t block_from(const struct climb *c, int32_t stage, int64_t ns)
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (c->l->pipe->blocks[mid].start_ns < ns)
+		if (c->l->pipe->blocks[mid].start_ns < ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }

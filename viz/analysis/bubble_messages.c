@@ -151,10 +151,11 @@ static size_t first_item(const struct lag_messages *m, uint32_t r, int32_t step)
 		size_t mid = (lo + hi) / 2;
 		const struct item *item = &LAG_VEC_AT(&m->items, struct item, mid);
 
-		if (item->r < r || (item->r == r && item->step < step))
+		if (item->r < r || (item->r == r && item->step < step)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }
@@ -264,9 +265,10 @@ static void join(struct find *f)
 			send = &LAG_VEC_AT(f->out, struct lag_message_op, at - 1);
 			op->from = (int32_t)at - 1;
 			send->to = (int32_t)i;
-			if (send->sends >= 0)
+			if (send->sends >= 0) {
 				op->receives = f->blocks->consumer(f->blocks->arg, send->stage,
 								   (size_t)send->sends, &stage);
+			}
 		}
 	}
 }

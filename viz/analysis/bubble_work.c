@@ -58,9 +58,10 @@ static enum lag_status measure_rank(struct lag_ladder *l, const struct lag_roles
 		status = lag_intervals_add(&busy, g->start_ns, g->end_ns);
 	}
 	lag_intervals_normalize(&busy);
-	for (size_t i = l->pipe->first_block[r]; i < l->pipe->first_block[r + 1]; i++)
+	for (size_t i = l->pipe->first_block[r]; i < l->pipe->first_block[r + 1]; i++) {
 		l->work_ns[i] = lag_intervals_length_in(&busy, l->pipe->blocks[i].start_ns,
 							l->pipe->blocks[i].end_ns);
+	}
 	lag_intervals_release(&busy);
 	return status;
 }
@@ -252,10 +253,11 @@ static enum lag_status find_transfers(struct lag_ladder *l)
 		for (uint32_t k = 0; k < in->n; k++) {
 			uint32_t op = trace->instance_ops[in->first + k];
 
-			if (trace->ops[op].func == LAG_FUNC_SEND)
+			if (trace->ops[op].func == LAG_FUNC_SEND) {
 				send = launch_of(trace, op);
-			else
+			} else {
 				recv = launch_of(trace, op);
+			}
 		}
 		if (!send || !recv || send->start_ns == LAG_NONE || recv->start_ns == LAG_NONE ||
 		    recv->end_ns == LAG_NONE)
@@ -293,10 +295,11 @@ int64_t lag_bubble_transfer(const struct lag_ladder *l, int32_t src, int32_t dst
 		size_t mid = (lo + hi) / 2;
 		const struct lag_transfer *t = &l->transfers[mid];
 
-		if (t->src < src || (t->src == src && t->dst < dst))
+		if (t->src < src || (t->src == src && t->dst < dst)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo < l->n_transfers && l->transfers[lo].src == src && l->transfers[lo].dst == dst)
 		return l->transfers[lo].ns;

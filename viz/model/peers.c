@@ -124,10 +124,11 @@ static void medians(struct work *w, size_t k)
 
 		kept = 0;
 		for (size_t i = 0; i < n; i++) {
-			if (w->roles->ranks[w->sorted[i].r].stage == stage)
+			if (w->roles->ranks[w->sorted[i].r].stage == stage) {
 				w->of_stage[n_stage++] = w->sorted[i];
-			else
+			} else {
 				w->sorted[kept++] = w->sorted[i];
+			}
 		}
 		leave_one_out(w->of_stage, n_stage, w->sums, w->stage, w->n_stage);
 		n = kept;
@@ -255,9 +256,10 @@ static void compare_steps(struct work *w)
 		expected[at] += ref;
 		out->step_ratio[at] += (float)(g->end_ns - g->start_ns);
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		out->step_ratio[i] =
 			expected[i] > 0 ? (float)(out->step_ratio[i] / expected[i]) : NAN;
+	}
 }
 
 /* Ratio from which on a GPU is slow, when n others give the median it is compared with. The variance
@@ -283,20 +285,22 @@ static void judge(struct work *w, size_t r)
 	/* What a slow GPU does not explain. */
 	double more = isnan(peer->ratio) ? peer->work_ratio : peer->work_ratio / peer->ratio;
 
-	if (w->compute[r] <= 0 || isnan(peer->work_ratio))
+	if (w->compute[r] <= 0 || isnan(peer->work_ratio)) {
 		peer->state = LAG_PEER_ALONE;
-	else if (peer->n_peers == 0)
+	} else if (peer->n_peers == 0) {
 		peer->state = peer->work_ratio >= LAG_SLOW_WORK ? LAG_PEER_UNUSUAL : LAG_PEER_ALONE;
-	else if (is_slow(peer))
+	} else if (is_slow(peer)) {
 		peer->state = LAG_PEER_SLOW;
-	else if (more >= LAG_SLOW_WORK)
+	} else if (more >= LAG_SLOW_WORK) {
 		peer->state = LAG_PEER_MORE;
+	}
 	peer->slow_from = LAG_SLOW_STEP;
-	if (peer->state == LAG_PEER_SLOW)
+	if (peer->state == LAG_PEER_SLOW) {
 		peer->slow_from =
 			(1 + (isnan(peer->job_ratio) ? peer->ratio : peer->job_ratio)) / 2;
-	else if (peer->state == LAG_PEER_MORE)
+	} else if (peer->state == LAG_PEER_MORE) {
 		peer->slow_from = (1 + more) / 2;
+	}
 	for (size_t s = 0; s < out->n_steps; s++) {
 		float ratio = out->step_ratio[s * out->n_ranks + r];
 
@@ -347,7 +351,7 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 	*out = (struct lag_peers){ .n_ranks = trace->n_ranks, .n_steps = steps->n_steps };
 	out->key = lag_calloc(trace->n_gpu, sizeof(*out->key));
 	w.left_out = lag_calloc(trace->n_gpu, sizeof(*w.left_out));
-	if (out->key && w.left_out)
+	if (out->key && w.left_out) {
 		status = lag_peers_find_keys(&(struct lag_peers_keys){
 			.trace = trace,
 			.steps = steps,
@@ -355,6 +359,7 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 			.peers = out,
 			.left_out = w.left_out,
 		});
+	}
 	if (!lag_failed(status))
 		status = allocate(&w);
 	if (!lag_failed(status)) {

@@ -174,10 +174,11 @@ static enum lag_status gather(struct by_order *b, size_t r)
 			continue;
 		}
 		copy = lag_vec_push(&b->items);
-		if (copy)
+		if (copy) {
 			*copy = *it;
-		else
+		} else {
 			status = LAG_ERR_SYSTEM;
+		}
 	}
 	lag_vec_release(&order);
 	return status;
@@ -345,7 +346,7 @@ static enum lag_status add_block(const struct by_order *b, size_t r, size_t from
 	if (!lag_failed(status) && busy.n) {
 		block = lag_vec_push(blocks);
 		status = block ? LAG_OK : LAG_ERR_SYSTEM;
-		if (block)
+		if (block) {
 			*block = (struct lag_block){ .start_ns = busy.at[0].start_ns,
 						     .end_ns = busy.at[busy.n - 1].end_ns,
 						     .busy_ns = lag_intervals_length(&busy),
@@ -354,6 +355,7 @@ static enum lag_status add_block(const struct by_order *b, size_t r, size_t from
 						     .microbatch = -1,
 						     .chunk = received ? -1 : -2,
 						     .kind = side };
+		}
 	}
 	lag_intervals_release(&busy);
 	return status;
@@ -433,10 +435,11 @@ static enum lag_status each_rank(struct by_order *b, struct lag_vec *blocks, boo
 		if (lag_failed(status))
 			break;
 		mark_threads(b);
-		if (tagging)
+		if (tagging) {
 			status = tag(b, r, blocks);
-		else
+		} else {
 			learn(b);
+		}
 		if (tagging && b->roles->ranks[r].stage == 0)
 			v = count_chunks(blocks, from[r], blocks->n);
 	}

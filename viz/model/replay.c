@@ -211,10 +211,11 @@ static void finish(struct pass *p, size_t i)
 	}
 	p->waiting[trace->gpu[i].r] =
 		lag_ns_add(p->waiting[trace->gpu[i].r], lag_ns_add(from, -p->end[i]));
-	if (p->change->scale_transfer && transfer > 0)
+	if (p->change->scale_transfer && transfer > 0) {
 		transfer =
 			(int64_t)((double)transfer *
 				  p->change->transfer_scale[p->rp->roles->comm_role[launch->comm]]);
+	}
 	p->end[i] = lag_ns_add(from, transfer);
 }
 
@@ -281,12 +282,13 @@ enum lag_status lag_replay_run(const struct lag_replay *replay,
 			int64_t code = LAG_VEC_AT(&replay->order, int64_t, k);
 			size_t i = (size_t)(code / 4);
 
-			if (code % 4 == LAG_TASK_START)
+			if (code % 4 == LAG_TASK_START) {
 				start(&p, i);
-			else if (code % 4 == LAG_TASK_END)
+			} else if (code % 4 == LAG_TASK_END) {
 				finish(&p, i);
-			else
+			} else {
 				open_gate(&p, i);
+			}
 		}
 		status = collect(&p, out);
 	}

@@ -113,9 +113,10 @@ static enum lag_status record_event(struct lag_replay_walk *w, const struct lag_
 
 	if (s->event_id != LAG_NONE) {
 		status = lag_map_set(&w->events, event_key(0, s->event_id, 0), node);
-		if (!lag_failed(status) && s->sync_id != LAG_NONE)
+		if (!lag_failed(status) && s->sync_id != LAG_NONE) {
 			status = lag_map_set(&w->events, event_key(1, s->event_id, s->sync_id),
 					     node);
+		}
 	}
 	if (!lag_failed(status) && s->correlation != LAG_NONE)
 		status = lag_map_set(&w->events, event_key(2, s->correlation, 0), node);
@@ -230,10 +231,11 @@ static enum lag_status take_launch(struct lag_replay_walk *w, const struct lag_r
 		node->stall_ns -= lag_replay_stalled(w, base);
 	}
 	/* From the call to the start, as far as nothing else held it up. */
-	if (g->start_ns > g->launch_start_ns)
+	if (g->start_ns > g->launch_start_ns) {
 		node->launch_ns += g->start_ns - g->launch_start_ns < LAG_REPLAY_LATENCY_NS
 					   ? g->start_ns - g->launch_start_ns
 					   : LAG_REPLAY_LATENCY_NS;
+	}
 	return LAG_OK;
 }
 
@@ -273,9 +275,10 @@ static int64_t released(const struct lag_replay_walk *w, int32_t i)
 
 	if (node->launched) {
 		at = node->launch_ns;
-		if (node->gate >= 0)
+		if (node->gate >= 0) {
 			at += LAG_VEC_AT(&w->rp->gates, struct lag_replay_gate, node->gate)
 				      .return_ns;
+		}
 	}
 	if (node->before >= 0 && trace->gpu[node->before].end_ns > at)
 		at = trace->gpu[node->before].end_ns;

@@ -12,10 +12,11 @@ size_t lag_replay_until(const struct lag_vec *v, int64_t ns)
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (LAG_VEC_AT(v, struct lag_replay_moment, mid).at_ns <= ns)
+		if (LAG_VEC_AT(v, struct lag_replay_moment, mid).at_ns <= ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }

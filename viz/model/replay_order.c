@@ -246,10 +246,11 @@ static enum lag_status list_lanes(struct sorter *s)
 		if (g->end_ns == LAG_NONE)
 			continue;
 		at[g->lane + 1]++;
-		if (s->rp->nodes[i].before >= 0)
+		if (s->rp->nodes[i].before >= 0) {
 			next[s->rp->nodes[i].before] = (int32_t)i + 1;
-		else
+		} else {
 			first[g->lane] = (int32_t)i;
+		}
 	}
 	for (size_t l = 0; next && first && l < trace->n_lanes; l++) {
 		size_t k = at[l];

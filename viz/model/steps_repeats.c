@@ -118,10 +118,11 @@ static int64_t step_start(const struct lag_trace *trace, uint32_t r, int64_t aft
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (trace->api[mid].start_ns < after_ns)
+		if (trace->api[mid].start_ns < after_ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	for (; lo < rank->api_end && trace->api[lo].start_ns <= first_ns; lo++) {
 		int64_t at = trace->api[lo].start_ns;
@@ -179,10 +180,11 @@ static enum lag_status mark_rank(const struct lag_trace *trace, const struct sym
 		struct lag_step_mark *mark = lag_vec_push(marks);
 		int64_t until = k + 1 < n_starts ? starts[k + 1] : INT64_MAX;
 
-		if (mark)
+		if (mark) {
 			*mark = (struct lag_step_mark){ number + (int64_t)k, starts[k], until, r };
-		else
+		} else {
 			status = LAG_ERR_SYSTEM;
+		}
 	}
 	free(starts);
 	return status;
@@ -197,20 +199,22 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 
 	s.what = lag_calloc(SYMBOLS_MAX, sizeof(*s.what));
 	s.from_ns = lag_calloc(SYMBOLS_MAX, 2 * sizeof(*s.from_ns));
-	if (!s.what || !s.from_ns)
+	if (!s.what || !s.from_ns) {
 		status = LAG_ERR_SYSTEM;
-	else
+	} else {
 		s.until_ns = s.from_ns + SYMBOLS_MAX;
+	}
 	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++) {
 		const struct lag_rank *rank = &trace->ranks[r];
 		bool from_ops = rank->op_end - rank->op_begin >= PERIODS_MIN;
 		size_t period, phase;
 
 		s.n = 0;
-		if (from_ops)
+		if (from_ops) {
 			take_ops(trace, rank, &s);
-		else
+		} else {
 			take_kernels(trace, rank, &s);
+		}
 		period = find_period(&s);
 		if (!period)
 			continue;
@@ -221,10 +225,11 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 					    : 0,
 				   (uint32_t)r, marks);
 	}
-	if (n_found)
+	if (n_found) {
 		(void)snprintf(label, room,
 			       "repetition of the communication sequence, found on %zu ranks",
 			       n_found);
+	}
 	free(s.what);
 	free(s.from_ns);
 	return status;

@@ -74,10 +74,11 @@ static void check_whole(struct work *w)
 			 : 0;
 	if (n_more > 0)
 		n_missing += (size_t)n_more;
-	if (n_missing)
+	if (n_missing) {
 		(void)snprintf(w->out->withheld, sizeof(w->out->withheld),
 			       "%zu of %lld ranks are not on record: who was late cannot be known",
 			       n_missing, (long long)w->trace->n_ranks + (n_more > 0 ? n_more : 0));
+	}
 	for (size_t c = 0; c < w->trace->n_comms && !n_missing; c++) {
 		const struct lag_comm *comm = &w->trace->comms[c];
 
@@ -153,9 +154,10 @@ static enum lag_status judge_hosts(struct work *w)
 		for (size_t r = 0; r < n; r++)
 			stall[r] = copy[r] = (double)lag_replay_stall(w->replay, r, s);
 		usual = n > 1 ? lag_median(copy, n) : stall[0];
-		for (size_t r = 0; r < n; r++)
+		for (size_t r = 0; r < n; r++) {
 			count[r] += stall[r] > 2 * usual && stall[r] - usual > 2e6 &&
 				    stall[r] - usual > 0.01 * (double)w->out->step_ns;
+		}
 	}
 	for (size_t r = 0; stall && copy && count && r < n; r++) {
 		struct lag_straggler *s = &w->out->ranks[r];
@@ -222,9 +224,10 @@ static int64_t fixed_duration(const struct work *w, size_t i)
 		return measured;
 	if (s->verdict == LAG_VERDICT_CANNOT_TELL)
 		return llround((double)measured / s->ratio);
-	if (s->verdict == LAG_VERDICT_CHRONIC)
+	if (s->verdict == LAG_VERDICT_CHRONIC) {
 		return s->cause == LAG_CAUSE_HOST ? measured
 						  : lag_peers_duration(w->peers, w->trace, i);
+	}
 	if (s->cause == LAG_CAUSE_HOST || step < 0)
 		return measured;
 	/* Slow at times: only those steps, each by as much as it was slower. */
@@ -270,9 +273,10 @@ static enum lag_status cost_of(struct work *w, size_t r, uint8_t *fixed, struct 
 		return status;
 	s->step_cost_ns = w->out->step_ns - lag_replay_step_ns(&result);
 	s->step_cost_share = (double)s->step_cost_ns / (double)w->out->step_ns;
-	if (s->cause == LAG_CAUSE_GPU && s->ratio > 1)
+	if (s->cause == LAG_CAUSE_GPU && s->ratio > 1) {
 		s->step_cost_error_ns =
 			llround((double)s->step_cost_ns * LAG_GPU_SPREAD / (s->ratio - 1));
+	}
 	s->waiting_root_ns = 0;
 	for (size_t o = 0; o < w->trace->n_ranks; o++) {
 		if (o != r)
@@ -369,9 +373,10 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 	out->ranks = lag_calloc(out->n_ranks, sizeof(*out->ranks));
 	if (!out->ranks)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", out->n_ranks);
-	for (size_t r = 0; r < out->n_ranks; r++)
+	for (size_t r = 0; r < out->n_ranks; r++) {
 		out->ranks[r].step_cost_ns = out->ranks[r].step_cost_error_ns =
 			out->ranks[r].waiting_root_ns = LAG_NONE;
+	}
 	check_whole(&w);
 	status = measure_step(&w, err);
 	for (size_t r = 0; r < out->n_ranks; r++)
@@ -379,10 +384,11 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 	if (!lag_failed(status) && (lag_failed(judge_hosts(&w)) || lag_failed(blame(&w))))
 		status = lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", out->n_ranks);
 	if (!lag_failed(status)) {
-		if (out->withheld[0])
+		if (out->withheld[0]) {
 			withhold(out);
-		else
+		} else {
 			status = add_costs(&w, err);
+		}
 	}
 	lag_replay_result_release(&w.as_measured);
 	if (lag_failed(status))
