@@ -174,6 +174,48 @@ static int32_t consumer_of(void *arg, int32_t stage, size_t i, int32_t *to)
 	return c->l->slot[slot_of(c, b->kind, part, b->microbatch)];
 }
 
+/* at becomes the later of both; false when `ns` is not known yet. */
+static bool not_before(int64_t *at, int64_t ns)
+{
+	*at = ns > *at ? ns : *at;
+	return ns != LAG_NONE;
+}
+
+/* What must have ended before an operation begins: what runs before it, and the blocks it comes from. */
+static bool begin_message(const struct lag_ladder *l, struct lag_message_op *op)
+{
+	const struct lag_message_op *ops = l->ops.items;
+	const int32_t blocks[2] = { op->sends, op->after };
+	int64_t at = 0;
+	bool ready = true;
+
+	for (int k = 0; k < 2; k++) {
+		if (op->before[k] >= 0)
+			ready = not_before(&at, ops[op->before[k]].end_ns) && ready;
+		if (blocks[k] >= 0)
+			ready = not_before(&at, l->end_ns[blocks[k]]) && ready;
+	}
+	if (ready)
+		op->begin_ns = at;
+	return ready;
+}
+
+/* It ends once the partners that it waits for have begun. */
+static bool end_message(const struct lag_ladder *l, struct lag_message_op *op)
+{
+	const struct lag_message_op *ops = l->ops.items;
+	int64_t at = op->begin_ns;
+	bool ready = true;
+
+	if (op->from >= 0)
+		ready = not_before(&at, ops[op->from].begin_ns);
+	if (op->to >= 0 && !op->eager)
+		ready = not_before(&at, ops[op->to].begin_ns) && ready;
+	if (ready)
+		op->end_ns = at + op->duration_ns;
+	return ready;
+}
+
 /* Begins and ends what sends and receives can; true when any did. */
 static bool advance_messages(struct lag_ladder *l)
 {
@@ -181,45 +223,10 @@ static bool advance_messages(struct lag_ladder *l)
 	bool moved = false;
 
 	for (size_t i = 0; i < l->ops.n; i++) {
-		struct lag_message_op *op = &ops[i];
-		int64_t at = 0;
-		bool open = false;
-
-		if (op->end_ns != LAG_NONE)
-			continue;
-		for (int k = 0; k < 2 && op->begin_ns == LAG_NONE; k++) {
-			if (op->before[k] < 0)
-				continue;
-			open = open || ops[op->before[k]].end_ns == LAG_NONE;
-			at = ops[op->before[k]].end_ns > at ? ops[op->before[k]].end_ns : at;
-		}
-		for (int k = 0; k < 2 && op->begin_ns == LAG_NONE; k++) {
-			int32_t block = k ? op->after : op->sends;
-
-			if (block < 0)
-				continue;
-			open = open || l->end_ns[block] == LAG_NONE;
-			at = l->end_ns[block] > at ? l->end_ns[block] : at;
-		}
-		if (open)
-			continue;
-		if (op->begin_ns == LAG_NONE) {
-			op->begin_ns = at;
-			moved = true;
-		}
-		at = op->begin_ns;
-		if (op->from >= 0) {
-			open = open || ops[op->from].begin_ns == LAG_NONE;
-			at = ops[op->from].begin_ns > at ? ops[op->from].begin_ns : at;
-		}
-		if (op->to >= 0 && !op->eager) {
-			open = open || ops[op->to].begin_ns == LAG_NONE;
-			at = ops[op->to].begin_ns > at ? ops[op->to].begin_ns : at;
-		}
-		if (open)
-			continue;
-		op->end_ns = at + op->duration_ns;
-		moved = true;
+		if (ops[i].begin_ns == LAG_NONE)
+			moved = begin_message(l, &ops[i]) || moved;
+		if (ops[i].begin_ns != LAG_NONE && ops[i].end_ns == LAG_NONE)
+			moved = end_message(l, &ops[i]) || moved;
 	}
 	return moved;
 }
@@ -252,16 +259,12 @@ static bool is_past(const struct climb *c, size_t block, int64_t *at_ns)
 	return end_ns != LAG_NONE;
 }
 
-/* Replays the group at c->rung; false when its blocks wait for each other in a circle. */
-static bool replay(struct climb *c, int64_t *window_ns)
+static void reset(struct climb *c)
 {
 	struct lag_ladder *l = c->l;
-	size_t left = 0;
-	bool moved = true;
-	int64_t first = INT64_MAX, last = INT64_MIN;
 
 	for (int32_t s = 0; s < c->group->n_stages; s++) {
-		for (size_t i = c->from[s]; i < c->to[s]; i++, left++)
+		for (size_t i = c->from[s]; i < c->to[s]; i++)
 			l->end_ns[i] = LAG_NONE;
 		c->next[s] = c->from[s];
 	}
@@ -270,37 +273,51 @@ static bool replay(struct climb *c, int64_t *window_ns)
 
 		op->begin_ns = op->end_ns = LAG_NONE;
 	}
-	while (left > 0 && moved) {
-		moved = c->rung >= LAG_RUNG_SEND_RECV && advance_messages(l);
+}
+
+/* Gives the next block of a stage its end; false when it must wait. *at_ns: its start. */
+static bool run_block(struct climb *c, int32_t s, size_t i, int64_t *at_ns)
+{
+	struct lag_ladder *l = c->l;
+	const struct lag_block *b = &l->pipe->blocks[i];
+	int32_t input = input_of(c, s, b);
+	int64_t work_ns = work_at(c, s, i);
+
+	*at_ns = i > c->from[s] ? l->end_ns[i - 1] : 0;
+	if ((input >= 0 && !not_before(at_ns, arrival_of(c, i, input))) || !is_past(c, i, at_ns))
+		return false;
+	if (c->rung >= LAG_RUNG_HOST) {
+		if (l->launch_ns[i] != LAG_NONE)
+			(void)not_before(at_ns, l->launch_ns[i] - c->window.start_ns);
+		work_ns = b->end_ns - b->start_ns;
+	}
+	l->end_ns[i] = *at_ns + work_ns;
+	return true;
+}
+
+/* Replays the group at c->rung; false when its blocks wait for each other in a circle. */
+static bool replay(struct climb *c, int64_t *window_ns)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN, at_ns;
+	bool moved = true, whole = true;
+
+	reset(c);
+	while (moved) {
+		moved = c->rung >= LAG_RUNG_SEND_RECV && advance_messages(c->l);
 		for (int32_t s = 0; s < c->group->n_stages; s++) {
-			for (size_t i = c->next[s]; i < c->to[s]; i = ++c->next[s], left--) {
-				const struct lag_block *b = &l->pipe->blocks[i];
-				int32_t input = input_of(c, s, b);
-				int64_t at = i > c->from[s] ? l->end_ns[i - 1] : 0;
+			while (c->next[s] < c->to[s] && run_block(c, s, c->next[s], &at_ns)) {
+				int64_t end_ns = c->l->end_ns[c->next[s]++];
 
-				if (input >= 0) {
-					int64_t ready = arrival_of(c, i, input);
-
-					if (ready == LAG_NONE)
-						break;
-					at = ready > at ? ready : at;
-				}
-				if (!is_past(c, i, &at))
-					break;
-				if (c->rung >= LAG_RUNG_HOST && l->launch_ns[i] != LAG_NONE &&
-				    l->launch_ns[i] - c->window.start_ns > at)
-					at = l->launch_ns[i] - c->window.start_ns;
-				l->end_ns[i] =
-					at + (c->rung >= LAG_RUNG_HOST ? b->end_ns - b->start_ns
-								       : work_at(c, s, i));
-				first = at < first ? at : first;
-				last = l->end_ns[i] > last ? l->end_ns[i] : last;
+				first = at_ns < first ? at_ns : first;
+				last = end_ns > last ? end_ns : last;
 				moved = true;
 			}
 		}
 	}
+	for (int32_t s = 0; s < c->group->n_stages; s++)
+		whole = whole && c->next[s] == c->to[s];
 	*window_ns = last - first;
-	return left == 0;
+	return whole;
 }
 
 /* Fills c's ranges and the slots; false when a stage has not its whole schedule in the step. */

@@ -193,6 +193,26 @@ static int32_t next_sender(const struct find *f, int32_t stage, int32_t target)
 	return -1;
 }
 
+/* Which block's result an operation sends, if it sends. */
+static enum lag_status find_sent(struct find *f, int32_t stage, struct lag_message_op *op)
+{
+	const struct lag_trace *trace = f->m->trace;
+	const struct lag_launch *launch = &trace->launches[op->launch];
+	enum lag_status status = LAG_OK;
+
+	for (uint32_t k = 0; k < launch->n_ops && !lag_failed(status); k++) {
+		const struct lag_op *o = &trace->ops[launch->first_op + k];
+		int32_t target;
+
+		if (o->func != LAG_FUNC_SEND || o->instance < 0)
+			continue;
+		target = stage_of(f, trace->instances[o->instance].dst);
+		op->sends = target < 0 ? -1 : next_sender(f, stage, target);
+		status = lag_map_set(&f->sender, (uint64_t)o->instance, f->out->n);
+	}
+	return status;
+}
+
 static enum lag_status add_stage(struct find *f, int32_t stage, int32_t step)
 {
 	const struct lag_trace *trace = f->m->trace;
@@ -229,16 +249,8 @@ static enum lag_status add_stage(struct find *f, int32_t stage, int32_t step)
 		status = lag_map_set(&in_lane, lane, f->out->n - 1);
 		if (!lag_failed(status))
 			status = lag_map_set(&in_comm, launch->comm, f->out->n - 1);
-		for (uint32_t k = 0; k < launch->n_ops && !lag_failed(status); k++) {
-			const struct lag_op *o = &trace->ops[launch->first_op + k];
-			int32_t target;
-
-			if (o->func != LAG_FUNC_SEND || o->instance < 0)
-				continue;
-			target = stage_of(f, trace->instances[o->instance].dst);
-			op->sends = target < 0 ? -1 : next_sender(f, stage, target);
-			status = lag_map_set(&f->sender, (uint64_t)o->instance, f->out->n);
-		}
+		if (!lag_failed(status))
+			status = find_sent(f, stage, op);
 	}
 	lag_map_release(&in_lane);
 	lag_map_release(&in_comm);

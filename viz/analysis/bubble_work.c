@@ -173,46 +173,56 @@ static enum lag_status stage_usual(struct lag_ladder *l, uint8_t kind, int32_t s
 	return status;
 }
 
-static enum lag_status find_usual(struct lag_ladder *l)
+/* Mean over the parts of the model of what one kind usually takes. */
+static enum lag_status find_balanced(struct lag_ladder *l, uint8_t kind)
+{
+	enum lag_status status = LAG_OK;
+	double sum = 0;
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n_stages * l->n_chunks && !lag_failed(status); i++) {
+		int32_t s = i / l->n_chunks, c = i % l->n_chunks;
+		double usual;
+
+		status = stage_usual(l, kind, s, c);
+		usual = l->stage_usual[lag_bubble_part(l, kind, s, c)];
+		if (!isnan(usual)) {
+			sum += usual;
+			n++;
+		}
+	}
+	l->balanced[kind] = n ? sum / n : 0;
+	return status;
+}
+
+static enum lag_status rank_usual(struct lag_ladder *l, int32_t r, int32_t stage)
 {
 	size_t parts = 2 * (size_t)l->n_stages * (size_t)l->n_chunks;
 	enum lag_status status = LAG_OK;
 
-	for (uint8_t kind = 0; kind < 2; kind++) {
-		double sum = 0;
-		int32_t n = 0;
+	for (int32_t k = 0; r >= 0 && k < 2 * l->n_chunks && !lag_failed(status); k++) {
+		uint8_t kind = (uint8_t)(k / l->n_chunks);
+		int32_t chunk = k % l->n_chunks;
+		size_t at = (size_t)r * parts + lag_bubble_part(l, kind, stage, chunk);
 
-		for (int32_t s = 0; s < l->n_stages; s++) {
-			for (int32_t c = 0; c < l->n_chunks && !lag_failed(status); c++) {
-				double usual;
-
-				status = stage_usual(l, kind, s, c);
-				usual = l->stage_usual[lag_bubble_part(l, kind, s, c)];
-				if (!isnan(usual)) {
-					sum += usual;
-					n++;
-				}
-			}
-		}
-		l->balanced[kind] = n ? sum / n : 0;
+		l->values.n = 0;
+		status = take_rank(l, r, kind, chunk);
+		l->rank_usual[at] = median_of(l);
 	}
+	return status;
+}
+
+static enum lag_status find_usual(struct lag_ladder *l)
+{
+	enum lag_status status = find_balanced(l, LAG_BLOCK_FORWARD);
+
+	if (!lag_failed(status))
+		status = find_balanced(l, LAG_BLOCK_BACKWARD);
 	for (size_t g = 0; g < l->pipe->n_groups; g++) {
 		const struct lag_pipe_group *group = &l->pipe->groups[g];
 
-		for (int32_t s = 0; s < group->n_stages && !lag_failed(status); s++) {
-			int32_t r = group->rank_of_stage[s];
-
-			for (int32_t k = 0; r >= 0 && k < 2 * l->n_chunks && !lag_failed(status);
-			     k++) {
-				uint8_t kind = (uint8_t)(k / l->n_chunks);
-				int32_t chunk = k % l->n_chunks;
-
-				l->values.n = 0;
-				status = take_rank(l, r, kind, chunk);
-				l->rank_usual[(size_t)r * parts +
-					      lag_bubble_part(l, kind, s, chunk)] = median_of(l);
-			}
-		}
+		for (int32_t s = 0; s < group->n_stages && !lag_failed(status); s++)
+			status = rank_usual(l, group->rank_of_stage[s], s);
 	}
 	return status;
 }

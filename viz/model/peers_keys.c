@@ -44,7 +44,7 @@ static enum lag_status find_keys(struct lag_peers_keys *w)
 		if (g->class != LAG_CLASS_COMPUTE || g->end_ns == LAG_NONE ||
 		    w->steps->of_gpu[i] < 0)
 			continue;
-		key = lag_hash_pair(g->full, (uint64_t)(g->config + 1));
+		key = lag_hash_pair(g->full, (uint64_t)((int64_t)g->config + 1));
 		if (!lag_map_find(&keys, key, &id)) {
 			id = w->peers->n_keys++;
 			status = lag_map_set(&keys, key, id);
