@@ -311,7 +311,7 @@ static enum lag_status open_file(struct file *f, const struct mkt_run *run, int 
 		return st;
 	f->open = true;
 	for (int i = 0; i < N_THREADS; i++)
-		lag_trace_producer_init(&f->prod[i], &f->file, (uint64_t)(TID_MAIN + i));
+		lag_trace_producer_init(&f->prod[i], &f->file, (uint64_t)TID_MAIN + (uint64_t)i);
 	put_identity(f, run, rank);
 	put_comms(f, run, rank);
 	put_clock(f, -1500000000);
@@ -440,70 +440,83 @@ static void put_external(struct file *f, uint64_t id)
 	append(f, 2, &rec);
 }
 
+/* What a call of NCCL says of itself. */
+static void fill_op(const struct file *f, const struct mkt_run *run, const struct mkt_item *it,
+		    int dir, struct lag_rec_op *op)
+{
+	op->tid = it->backward ? TID_AUTOGRAD : TID_MAIN;
+	op->seq = it->seq[dir];
+	op->stream = 7 + 6 * it->stream;
+	op->sources = LAG_OP_FROM_CALL;
+	if (it->kind == MKT_I_COLL) {
+		op->comm_id = f->comm_ids[it->comm];
+		op->func = it->name;
+		op->datatype = LAG_DT_FLOAT32;
+		op->count = it->bytes / 4;
+		op->redop = 0;
+		/* The call's own count: of one rank's part. */
+		if (it->name == LAG_FUNC_REDUCE_SCATTER)
+			op->count /= run->comms[it->comm].n;
+		return;
+	}
+	const struct mkt_conn *conn = &run->conns[it->conn[dir]];
+	op->comm_id = f->comm_ids[conn->comm];
+	op->func = dir ? LAG_FUNC_RECV : LAG_FUNC_SEND;
+	op->datatype = LAG_DT_BFLOAT16;
+	op->count = it->bytes / 2;
+	op->peer = dir ? conn->src_in_comm : conn->dst_in_comm;
+}
+
+static void put_op(struct file *f, const struct mkt_run *run, const struct mkt_item *it, int dir,
+		   int64_t group_id, int64_t enter, int64_t leave)
+{
+	struct lag_record rec;
+	lag_record_init(&rec, LAG_REC_op);
+	fill_op(f, run, it, dir, &rec.op);
+	rec.op.enter_ns = mkt_clock_read(&f->clock, enter, false);
+	rec.op.op_id = (int64_t)++f->op;
+	rec.op.group_id = group_id;
+	append(f, it->backward, &rec);
+	lag_record_init(&rec, LAG_REC_op_end);
+	rec.op_end.leave_ns = mkt_clock_read(&f->clock, leave, false);
+	rec.op_end.op_id = (int64_t)f->op;
+	rec.op_end.result = 0;
+	append(f, it->backward, &rec);
+}
+
+static void put_group(struct file *f, const struct mkt_item *it, int64_t group_id, int64_t launch)
+{
+	struct lag_record rec;
+	lag_record_init(&rec, LAG_REC_group);
+	rec.group.enter_ns = mkt_clock_read(&f->clock, it->call_ns, false);
+	rec.group.launch_ns = mkt_clock_read(&f->clock, launch, false);
+	rec.group.leave_ns = mkt_clock_read(&f->clock, it->leave_ns, false);
+	rec.group.tid = it->backward ? TID_AUTOGRAD : TID_MAIN;
+	rec.group.group_id = group_id;
+	rec.group.n_ops = 2;
+	rec.group.result = 0;
+	append(f, it->backward, &rec);
+}
+
 /* The calls of one communication: an operation, or a group of a send and a receive. */
 static void put_ops(struct file *f, const struct mkt_run *run, const struct mkt_item *it, int rank)
 {
-	int thread = it->backward ? 1 : 0;
-	int64_t tid = it->backward ? TID_AUTOGRAD : TID_MAIN;
-	bool group = it->kind == MKT_I_P2P && it->conn[0] >= 0 && it->conn[1] >= 0;
-	uint64_t group_id = group ? ++f->op : 0;
-	uint64_t external = group_id;
-	int64_t at = it->call_ns;
-	struct lag_record rec;
-	for (int dir = 0; dir < 2; dir++) {
-		if (it->kind == MKT_I_COLL ? dir == 1 : it->conn[dir] < 0)
-			continue;
-		lag_record_init(&rec, LAG_REC_op);
-		rec.op.enter_ns = mkt_clock_read(&f->clock, at + (group ? 300 : 0), false);
-		rec.op.tid = tid;
-		rec.op.op_id = (int64_t)++f->op;
-		rec.op.seq = it->seq[dir];
-		rec.op.stream = 7 + 6 * it->stream;
-		rec.op.sources = LAG_OP_FROM_CALL;
-		if (it->kind == MKT_I_COLL) {
-			rec.op.comm_id = f->comm_ids[it->comm];
-			rec.op.func = it->name;
-			rec.op.datatype = LAG_DT_FLOAT32;
-			rec.op.count = it->bytes / 4;
-			rec.op.redop = 0;
-			/* The call's own count: of one rank's part. */
-			if (it->name == LAG_FUNC_REDUCE_SCATTER)
-				rec.op.count /= run->comms[it->comm].n;
-		} else {
-			const struct mkt_conn *conn = &run->conns[it->conn[dir]];
-			rec.op.comm_id = f->comm_ids[conn->comm];
-			rec.op.func = dir ? LAG_FUNC_RECV : LAG_FUNC_SEND;
-			rec.op.datatype = LAG_DT_BFLOAT16;
-			rec.op.count = it->bytes / 2;
-			rec.op.peer = dir ? conn->src_in_comm : conn->dst_in_comm;
-		}
-		if (group) {
-			rec.op.group_id = (int64_t)group_id;
-		} else {
-			external = f->op;
-		}
-		append(f, thread, &rec);
-		int64_t op_id = rec.op.op_id;
-		lag_record_init(&rec, LAG_REC_op_end);
-		at = group ? at + 600 : it->leave_ns;
-		rec.op_end.leave_ns = mkt_clock_read(&f->clock, at, false);
-		rec.op_end.op_id = op_id;
-		rec.op_end.result = 0;
-		append(f, thread, &rec);
-	}
-	if (group) {
-		lag_record_init(&rec, LAG_REC_group);
-		rec.group.enter_ns = mkt_clock_read(&f->clock, it->call_ns, false);
-		rec.group.launch_ns = mkt_clock_read(&f->clock, at, false);
-		rec.group.leave_ns = mkt_clock_read(&f->clock, it->leave_ns, false);
-		rec.group.tid = tid;
-		rec.group.group_id = (int64_t)group_id;
-		rec.group.n_ops = 2;
-		rec.group.result = 0;
-		append(f, thread, &rec);
-	}
 	int text = it->kind == MKT_I_COLL ? T_NCCL_COLL + it->name : T_SEND_RECV;
-	int64_t begin = group ? at : it->call_ns + (it->leave_ns - it->call_ns) / 4;
+	int64_t begin = it->call_ns + (it->leave_ns - it->call_ns) / 4;
+	uint64_t external;
+	if (it->kind == MKT_I_P2P && it->conn[0] >= 0 && it->conn[1] >= 0) {
+		external = ++f->op;
+		for (int dir = 0; dir < 2; dir++) {
+			begin = it->call_ns + (dir ? 600 : 0);
+			put_op(f, run, it, dir, (int64_t)external, begin + 300, begin + 600);
+		}
+		begin += 600;
+		put_group(f, it, (int64_t)external, begin);
+	} else {
+		int dir = it->kind == MKT_I_P2P && it->conn[0] < 0;
+		put_op(f, run, it, dir, LAG_NONE, it->call_ns, it->leave_ns);
+		external = f->op;
+	}
 	put_external(f, external);
 	put_api(f, it, T_LAUNCH_EX, begin, it->leave_ns - 200);
 	put_kernel(f, run, it, rank, text);

@@ -289,7 +289,7 @@ static bool set_up(struct builder *b, const struct mkt_options *opt)
 	t->world_size = n;
 	t->n_ranks = (size_t)n;
 	t->n_hosts = (size_t)b->run->n_hosts;
-	t->n_lanes = (size_t)(n * MKT_N_STREAMS);
+	t->n_lanes = (size_t)n * MKT_N_STREAMS;
 	t->n_comms = (size_t)b->run->n_comms;
 	t->ranks = lag_calloc(t->n_ranks, sizeof(*t->ranks));
 	t->hosts = lag_calloc(t->n_hosts, sizeof(*t->hosts));

@@ -115,31 +115,30 @@ static bool connect(struct mkt_run *run, struct mkt_place at, bool back, int lin
 	return true;
 }
 
+/* The communicator over all stages of a line, for one direction. */
+static bool add_line(struct mkt_run *run, struct mkt_place at, bool back)
+{
+	struct mkt_comm *c = add_comm(run, back ? "pp.back" : "pp", at.dp, at.tp, run->opt->pp);
+	for (at.stage = 0; c && at.stage < run->opt->pp; at.stage++)
+		c->ranks[at.stage] = mkt_rank_of(run->opt, at);
+	return c != NULL;
+}
+
 static bool add_pipelines(struct mkt_run *run)
 {
 	const struct mkt_options *opt = run->opt;
-	bool pairs = opt->pair_comms || opt->order == MKT_INTERLEAVED;
-	bool ok = true;
+	bool pairs = opt->pair_comms || opt->order == MKT_INTERLEAVED, ok = true;
 	for (int i = 0; i < run->n_conns; i++) {
 		run->conns[i].dst = -1;
 		run->conns[i].sends.item_size = run->conns[i].recvs.item_size = sizeof(int32_t);
 	}
-	for (int line = 0; ok && opt->pp > 1 && line < opt->dp * opt->tp; line++) {
-		int comm = -1;
-		for (int back = 0; ok && back < 2; back++) {
-			struct mkt_place at = { 0, line / opt->tp, line % opt->tp };
-			if (!pairs && !(back && opt->batch_p2p)) {
-				struct mkt_comm *c = add_comm(run, back ? "pp.back" : "pp", at.dp,
-							      at.tp, opt->pp);
-				if (!c)
-					return false;
-				for (at.stage = 0; at.stage < opt->pp; at.stage++)
-					c->ranks[at.stage] = mkt_rank_of(opt, at);
-				comm = run->n_comms - 1;
-			}
-			for (at.stage = 0; ok && at.stage < opt->pp; at.stage++)
-				ok = connect(run, at, back, comm);
-		}
+	for (int i = 0; ok && opt->pp > 1 && i < 2 * opt->dp * opt->tp; i++) {
+		struct mkt_place at = { 0, i / 2 / opt->tp, i / 2 % opt->tp };
+		bool back = i % 2;
+		if (!pairs && !(back && opt->batch_p2p))
+			ok = add_line(run, at, back);
+		for (; ok && at.stage < opt->pp; at.stage++)
+			ok = connect(run, at, back, pairs ? -1 : run->n_comms - 1);
 	}
 	return ok;
 }

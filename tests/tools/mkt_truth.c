@@ -75,35 +75,41 @@ static enum lag_status add_message(struct mkt_truth *t, const struct mkt_run *ru
 	return LAG_OK;
 }
 
+/* from: the first block of this rank and step. */
+static enum lag_status add_item(struct mkt_truth *t, const struct mkt_run *run, int rank,
+				const struct mkt_item *it, size_t from)
+{
+	struct mkt_truth_row *row = &LAG_VEC_AT(&t->rows, struct mkt_truth_row, t->rows.n - 1);
+	bool blocks = run->opt->blocks;
+	if (it->kind == MKT_I_P2P && it->conn[0] >= 0 && blocks && !run->opt->batch_p2p)
+		return add_message(t, run, it);
+	if (it->kind != MKT_I_KERNEL || it->mb < 0)
+		return LAG_OK;
+	*(it->backward ? &row->bwd_ns : &row->fwd_ns) += it->end_ns - it->start_ns;
+	if (!it->backward && it->start_ns < row->first_fwd_ns)
+		row->first_fwd_ns = it->start_ns;
+	if (it->backward && it->end_ns > row->last_bwd_ns)
+		row->last_bwd_ns = it->end_ns;
+	return blocks ? add_block(t, run, rank, it, from) : LAG_OK;
+}
+
 enum lag_status mkt_truth_add(struct mkt_truth *t, const struct mkt_run *run)
 {
-	int64_t last = 0;
+	int64_t last = 0, *end;
 	for (int r = 0; r < run->n_ranks; r++) {
 		const struct mkt_rank *rank = &run->ranks[r];
 		struct mkt_truth_row *row = lag_vec_push(&t->rows);
+		size_t from = t->blocks.n;
 		if (!row)
 			return LAG_ERR_SYSTEM;
 		row->first_fwd_ns = INT64_MAX;
-		size_t from = t->blocks.n;
 		for (size_t i = 0; i < rank->items.n; i++) {
-			const struct mkt_item *it = mkt_item_at(rank, (int32_t)i);
-			if (it->kind == MKT_I_P2P && it->conn[0] >= 0 && run->opt->blocks &&
-			    !run->opt->batch_p2p && add_message(t, run, it))
-				return LAG_ERR_SYSTEM;
-			if (it->kind != MKT_I_KERNEL || it->mb < 0)
-				continue;
-			*(it->backward ? &row->bwd_ns : &row->fwd_ns) += it->end_ns - it->start_ns;
-			if (!it->backward && it->start_ns < row->first_fwd_ns)
-				row->first_fwd_ns = it->start_ns;
-			if (it->backward && it->end_ns > row->last_bwd_ns)
-				row->last_bwd_ns = it->end_ns;
-			if (run->opt->blocks && add_block(t, run, r, it, from))
+			if (add_item(t, run, r, mkt_item_at(rank, (int32_t)i), from))
 				return LAG_ERR_SYSTEM;
 		}
-		if (rank->host_ns > last)
-			last = rank->host_ns;
+		last = rank->host_ns > last ? rank->host_ns : last;
 	}
-	int64_t *end = lag_vec_push(&t->ends);
+	end = lag_vec_push(&t->ends);
 	if (!end)
 		return LAG_ERR_SYSTEM;
 	*end = last;

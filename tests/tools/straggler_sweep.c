@@ -169,11 +169,14 @@ static void expect(const char *line, int rank, enum lag_verdict verdict, enum la
 int main(int argc, char **argv)
 {
 	const char *shape = "--pp 4 --dp 2 --steps 20 --microbatches 4";
-	int n = argc > 1 ? atoi(argv[1]) : 3, n_clean = argc > 2 ? atoi(argv[2]) : n;
+	int n = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 3;
+	int n_clean = argc > 2 ? (int)strtol(argv[2], NULL, 10) : n;
 	struct tally t = { 0 };
 
+	if (n < 1)
+		return 2;
 	t.errors = calloc((size_t)n + 1, sizeof(*t.errors));
-	if (!t.errors || n < 1)
+	if (!t.errors)
 		return 2;
 	slow_runs(shape, 1.3, n, 0.95, &t);
 	slow_runs(shape, 1.1, n, 0.7, &t);

@@ -139,7 +139,7 @@ static void test_a_slow_rank_removed_gives_the_run_without_it(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		int64_t with_ns, truth_ns, replayed_ns;
-		int rank = atoi(strstr(lines[i], "--slow ") + 7);
+		int rank = (int)strtol(strstr(lines[i], "--slow ") + 7, NULL, 10);
 
 		compare(lines[i], &with_ns, &truth_ns, &replayed_ns, true, rank);
 		assert_true(llabs(replayed_ns - truth_ns) < (with_ns - truth_ns) / 20);
