@@ -68,12 +68,15 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	lag_buf_puts(&line, r->world_size == 1 ? " rank, " : " ranks, ");
 	lag_fmt_count(&line, (int64_t)r->n_events);
 	lag_buf_puts(&line, " events, clock error ");
-	if (r->clock_uncertainty_ns == LAG_NONE) {
-		lag_buf_puts(&line, "unknown");
+	if (r->n_ranks < 2) {
+		lag_buf_puts(&line, "n/a: one rank");
+	} else if (r->clock_uncertainty_ns == LAG_NONE) {
+		lag_buf_printf(&line, "unknown (%s)", r->clock_method);
 	} else {
 		lag_fmt_ns(&line, r->clock_uncertainty_ns);
+		lag_buf_printf(&line, " (%s)", r->clock_method);
 	}
-	lag_buf_printf(&line, " (%s), ", r->clock_method);
+	lag_buf_puts(&line, ", ");
 	if (r->n_findings) {
 		lag_buf_printf(&line, "%" PRIu64 " remark%s", r->n_findings,
 			       r->n_findings == 1 ? "" : "s");

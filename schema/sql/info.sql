@@ -6,7 +6,8 @@ SELECT (SELECT value FROM meta WHERE key = 'laggard_version') AS laggard_version
        (SELECT count(DISTINCT host_id) FROM rank) AS hosts,
        (SELECT max(last_ns) - min(first_ns) FROM process WHERE rank IS NOT NULL) AS recorded_ns,
        (SELECT value FROM meta WHERE key = 'clock_method') AS clock_method,
-       (SELECT max(uncertainty_ns) FROM clock_map) AS clock_uncertainty_ns,
+       (SELECT CASE WHEN (SELECT count(*) FROM rank WHERE process_id IS NOT NULL) > 1
+                    THEN max(uncertainty_ns) END FROM clock_map) AS clock_uncertainty_ns,
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock_violations') AS clock_violations,
        (SELECT count(*) FROM quarantine) AS quarantined_events,
        (SELECT coalesce(sum(count), 0) FROM loss) AS lost_records;

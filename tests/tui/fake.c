@@ -359,7 +359,7 @@ static int64_t run_step(struct fake *fake, int step, int64_t begin)
 
 		slice(fake, r, tail->end_ns, stop, LAG_TIME_HOST, step);
 		fake->spans[step * RANKS + r] =
-			(struct lag_step_span){ begin, stop, begin, stop, 0, 0 };
+			(struct lag_step_span){ begin, stop, begin, stop, 0, 0, false };
 	}
 	return stop;
 }

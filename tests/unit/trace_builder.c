@@ -319,7 +319,8 @@ static void match_ops(struct lag_trace *t, struct lag_vec *made)
 	for (size_t i = 0; i < made->n; i++) {
 		struct lag_instance *in = &LAG_VEC_AT(made, struct lag_instance, i);
 
-		in->complete = (int32_t)in->n == in->n_members;
+		/* The earliest end is unknown where any member did not end. */
+		in->complete = (int32_t)in->n == in->n_members && in->first_end_ns != LAG_NONE;
 		if (!in->complete)
 			in->last = -1;
 	}

@@ -23,6 +23,8 @@ static const struct lag_column columns[] = {
 	{ "busy_share", "busy", LAG_UNIT_SHARE, "span" },
 };
 
+#define N_UNIONS 8 /* columns between rank and n_gpu_events */
+
 struct unions {
 	struct lag_intervals all, compute, comm, mem, scratch, other;
 	int64_t first_ns, last_ns, n, n_running;
@@ -60,6 +62,18 @@ static enum lag_status add(struct unions *u, const struct lag_gpu_event *ev)
 	return status;
 }
 
+static void note_silence(const struct unions *u, int64_t rank, struct lag_table *out)
+{
+	if (u->n_running) {
+		lag_table_note(out, "rank %lld: %lld events never ended and are left out",
+			       (long long)rank, (long long)u->n_running);
+	}
+	if (u->n == 0) {
+		lag_table_note(out, "rank %lld: no GPU work on record in this report",
+			       (long long)rank);
+	}
+}
+
 static enum lag_status row(struct unions *u, int64_t rank, struct lag_table *out)
 {
 	int64_t span, busy, overlap = 0, exposed = 0, exposed_mem = 0;
@@ -85,9 +99,19 @@ static enum lag_status row(struct unions *u, int64_t rank, struct lag_table *out
 	exposed_mem = lag_intervals_length(&u->other);
 	lag_table_row(out);
 	lag_table_int(out, rank);
+	/* No GPU work on record is not the same as none: nothing can be said. */
+	for (int i = 0; span == LAG_NONE && i < N_UNIONS; i++)
+		lag_table_null(out);
+	if (span == LAG_NONE) {
+		lag_table_int(out, u->n);
+		lag_table_null(out);
+		lag_table_null(out);
+		note_silence(u, rank, out);
+		return status;
+	}
 	lag_table_int(out, span);
 	lag_table_int(out, busy);
-	lag_table_int(out, span == LAG_NONE ? LAG_NONE : span - busy);
+	lag_table_int(out, span - busy);
 	lag_table_int(out, lag_intervals_length(&u->compute));
 	lag_table_int(out, lag_intervals_length(&u->comm));
 	lag_table_int(out, lag_intervals_length(&u->mem));
@@ -96,10 +120,7 @@ static enum lag_status row(struct unions *u, int64_t rank, struct lag_table *out
 	lag_table_int(out, u->n);
 	lag_table_int(out, exposed_mem);
 	lag_table_real(out, span > 0 ? (double)busy / (double)span : NAN);
-	if (u->n_running) {
-		lag_table_note(out, "rank %lld: %lld events never ended and are left out",
-			       (long long)rank, (long long)u->n_running);
-	}
+	note_silence(u, rank, out);
 	return status;
 }
 
@@ -132,6 +153,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_breakdown = {
-	"breakdown", "unions per rank: busy, compute, communication, copies, overlap", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "breakdown",
+	.summary = "unions per rank: busy, compute, communication, copies, overlap",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
 };

@@ -53,6 +53,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_clock = {
-	"clock", "clock of each host and device: offset, drift, uncertainty, bound", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "clock",
+	.summary = "clock of each host and device: offset, drift, uncertainty, bound",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_WHOLE_RUN,
 };

@@ -301,7 +301,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_collectives = {
-	"collectives",
-	"collectives by communicator, function and size: wait, transfer, bus bandwidth", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "collectives",
+	.summary = "collectives by communicator, function and size: wait, transfer, bus bandwidth",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_ALL_RANKS,
 };

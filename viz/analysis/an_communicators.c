@@ -83,6 +83,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_communicators = {
-	"communicators", "communicators and the role inferred for each", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "communicators",
+	.summary = "communicators and the role inferred for each",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_WHOLE_RUN | LAG_ALL_RANKS,
 };

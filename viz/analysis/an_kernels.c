@@ -144,5 +144,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	return LAG_OK;
 }
 
-const struct lag_analysis lag_analysis_kernels = { "kernels", "GPU time by kernel", columns,
-						   sizeof(columns) / sizeof(columns[0]), run };
+const struct lag_analysis lag_analysis_kernels = {
+	.name = "kernels",
+	.summary = "GPU time by kernel",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+};

@@ -24,21 +24,25 @@ static const struct lag_column columns[] = {
 	  "transfer that may hold waiting: members without a record" },
 };
 
-/* Exposed transfer of rank r whose waiting could not be told apart. */
-static int64_t unsplit(const struct lag_context *ctx, const struct lag_steps *steps,
-		       const struct lag_waits *waits, const struct lag_ledger *ledger, size_t r)
+/* Exposed transfer of rank r in the steps that count whose waiting could not be told apart. */
+static int64_t unsplit(const struct lag_steps *steps, const struct lag_waits *waits,
+		       const struct lag_ledger *ledger, const bool *counts, size_t r)
 {
 	int64_t sum = 0;
 
-	for (size_t i = ledger->first[r]; i < ledger->first[r + 1]; i++) {
-		const struct lag_time_slice *s = &ledger->slices[i];
+	for (size_t step = 0; step < steps->n_steps; step++) {
+		const struct lag_step_span *span = lag_steps_span(steps, step, r);
 
-		if (s->class != LAG_TIME_EXPOSED_TRANSFER)
+		if (!counts[step] || span->start_ns == LAG_NONE)
 			continue;
-		if (s->launch >= 0 && (waits->launch[s->launch].transfer_ns != LAG_NONE ||
-				       !lag_covers_launch(ctx, steps, (size_t)s->launch)))
-			continue;
-		sum += s->end_ns - s->start_ns;
+		for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
+		     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
+			const struct lag_time_slice *s = &ledger->slices[i];
+
+			if (s->class == LAG_TIME_EXPOSED_TRANSFER &&
+			    (s->launch < 0 || waits->launch[s->launch].transfer_ns == LAG_NONE))
+				sum += lag_time_slice_in(s, span->start_ns, span->end_ns);
+		}
 	}
 	return sum;
 }
@@ -93,13 +97,15 @@ static void row(const struct lag_context *ctx, const struct models *m, const boo
 	lag_table_int(out, lag_context_trace(ctx)->ranks[r].rank);
 	lag_table_int(out, stage < 0 ? LAG_NONE : stage);
 	lag_table_int(out, n_steps);
-	lag_table_int(out, all);
+	/* A rank without a step in the report: nothing is known of it, which is not 0. */
+	lag_table_int(out, n_steps ? all : LAG_NONE);
 	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
-		lag_table_int(out,
-			      c == LAG_TIME_BUBBLE && !m->pipeline->n_groups ? LAG_NONE : sum[c]);
+		bool none = !n_steps || (c == LAG_TIME_BUBBLE && !m->pipeline->n_groups);
+
+		lag_table_int(out, none ? LAG_NONE : sum[c]);
 	}
 	lag_table_real(out, all ? (double)sum[LAG_TIME_COMPUTE] / (double)all : NAN);
-	lag_table_int(out, unsplit(ctx, m->steps, m->waits, m->ledger, r));
+	lag_table_int(out, n_steps ? unsplit(m->steps, m->waits, m->ledger, counts, r) : LAG_NONE);
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -121,10 +127,19 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	if (!m.pipeline->n_groups)
 		lag_table_note(out, "bubble: n/a, no pipeline was found");
 	lag_table_note(out, "steps from: %s", m.steps->label);
+	if (!lag_failed(status) && n < m.steps->n_steps) {
+		lag_table_note(out,
+			       "%zu of %zu steps: what is not asked for, or not whole on every "
+			       "recorded rank, is left out",
+			       n, m.steps->n_steps);
+	}
 	return status;
 }
 
 const struct lag_analysis lag_analysis_ledger = {
-	"ledger", "each nanosecond of each step in exactly one class", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "ledger",
+	.summary = "each nanosecond of each step in exactly one class",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
 };

@@ -29,7 +29,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_roles *roles = lag_context_roles(ctx, err);
-	bool unknown = false;
+	bool unknown = false, alone = lag_trace_n_recorded(t) < 2;
 
 	if (!roles)
 		return err->status;
@@ -53,14 +53,17 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_int(out, (int64_t)(rank->op_end - rank->op_begin));
 		lag_table_int(out, rank->first_ns);
 		lag_table_int(out, rank->last_ns);
-		lag_table_int(out,
-			      rank->uncertainty_ns == INT64_MAX ? LAG_NONE : rank->uncertainty_ns);
+		lag_table_int(out, alone || rank->uncertainty_ns == INT64_MAX
+					   ? LAG_NONE
+					   : rank->uncertainty_ns);
 		lag_table_int(out, (int64_t)rank->lost);
 		lag_table_text(out, rank->clean_exit < 0 ? NULL
 				    : rank->clean_exit   ? "orderly"
 							 : "cut off");
 	}
-	if (unknown)
+	if (alone)
+		lag_table_note(out, "clock error: n/a, one rank has nobody to be compared with");
+	else if (unknown)
 		lag_table_note(out, "clock error: not known, the clocks could not be compared");
 	lag_table_note(out, "layout: %s (confidence %.2f): %s", roles->shape, roles->confidence,
 		       roles->why);
@@ -68,6 +71,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_ranks = {
-	"ranks", "ranks: host, device, stage, roles, what was recorded", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "ranks",
+	.summary = "ranks: host, device, stage, roles, what was recorded",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_WHOLE_RUN,
 };

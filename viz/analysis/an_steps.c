@@ -61,6 +61,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_steps = {
-	"steps", "every training step: when, how long, where it was found", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "steps",
+	.summary = "every training step: when, how long, where it was found",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_ALL_RANKS,
 };

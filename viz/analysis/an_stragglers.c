@@ -14,7 +14,8 @@ static const struct lag_column columns[] = {
 	{ "step_cost_ns", "cost a step", LAG_UNIT_NS, "mean step" },
 	{ "step_cost_error_ns", "+/-", LAG_UNIT_NS, "what sound GPUs differ by, sigma" },
 	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
-	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS, "rank-time of others, all steps" },
+	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS,
+	  "rank-time of others, all whole steps" },
 	{ "waiting_root_ns", "root of waiting", LAG_UNIT_NS, "rank-time of others, all steps" },
 	{ "steps_last", "steps last", LAG_UNIT_COUNT, NULL },
 	{ "steps_slow", "steps slow", LAG_UNIT_COUNT, NULL },
@@ -108,7 +109,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	struct line *lines;
 	size_t n = 0, n_alone = 0;
 
-	if (!all || lag_failed(lag_mean_step_compute(ctx, &mean, err)))
+	if (!all || lag_failed(lag_mean_step_of_run(ctx, &mean, err)))
 		return err->status;
 	lines = lag_calloc(all->n_ranks, sizeof(*lines));
 	if (!lines)
@@ -150,4 +151,5 @@ const struct lag_analysis lag_analysis_stragglers = {
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 	.run = run,
+	.ignores = LAG_WHOLE_RUN,
 };

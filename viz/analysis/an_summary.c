@@ -39,7 +39,7 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	struct lag_buf text = { 0 };
-	size_t recorded = 0;
+	size_t recorded = 0, whole = 0;
 
 	for (size_t r = 0; r < t->n_ranks; r++)
 		recorded += t->ranks[r].recorded;
@@ -57,7 +57,11 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 		lag_buf_printf(&text, ", %s m=%d", lag_schedule_name(pipeline->groups[0].schedule),
 			       pipeline->groups[0].n_microbatches);
 	}
+	for (size_t s = 0; s < steps->n_steps; s++)
+		whole += steps->steps[s].complete;
 	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, steps->n_steps == 1 ? "" : "s");
+	if (whole < steps->n_steps)
+		lag_buf_printf(&text, ", %zu of them whole", whole);
 	row(out, "run", "shape", lag_buf_text(&text), LAG_NONE, NAN);
 	row(out, "run", "steps_from", steps->label, LAG_NONE, NAN);
 	lag_buf_release(&text);
@@ -135,7 +139,7 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 }
 
 static void finding_rows(const struct lag_trace *t, const struct lag_findings *findings,
-			 const struct lag_mean_step *mean, struct lag_table *out)
+			 struct lag_table *out)
 {
 	char text[200];
 
@@ -148,9 +152,7 @@ static void finding_rows(const struct lag_trace *t, const struct lag_findings *f
 		lag_table_text(out, f->item);
 		lag_table_text(out, f->text);
 		lag_table_int(out, f->gain_ns);
-		lag_table_real(out, f->gain_ns == LAG_NONE || mean->step_ns <= 0
-					    ? NAN
-					    : (double)f->gain_ns / mean->step_ns);
+		lag_table_real(out, f->share);
 		lag_table_int(out, f->rank);
 	}
 	if (t->n_ranks == 1) {
@@ -172,7 +174,7 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 	const struct lag_trace *t = lag_context_trace(ctx);
 	struct lag_table trust;
 	struct lag_buf text = { 0 };
-	int64_t worst = 0;
+	int64_t clock_ns = lag_trace_clock_error(t);
 	size_t said = 0;
 	enum lag_status status = lag_analysis_run(&lag_analysis_trust, ctx, &trust, err);
 
@@ -180,14 +182,10 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 		lag_table_release(&trust);
 		return status;
 	}
-	for (size_t r = 0; r < t->n_ranks; r++) {
-		if (t->ranks[r].recorded && t->ranks[r].uncertainty_ns > worst)
-			worst = t->ranks[r].uncertainty_ns;
-	}
-	if (t->n_ranks > 1 && worst == INT64_MAX) {
+	if (clock_ns != LAG_NONE) {
+		row(out, "trust", "clock", "clock error between ranks, at most", clock_ns, NAN);
+	} else if (lag_trace_n_recorded(t) > 1) {
 		row(out, "trust", "clock", "clock error between ranks: not known", LAG_NONE, NAN);
-	} else if (t->n_ranks > 1) {
-		row(out, "trust", "clock", "clock error between ranks, at most", worst, NAN);
 	}
 	for (size_t i = 0; i < trust.n_rows; i++) {
 		const struct lag_cell *severity = lag_table_cell(&trust, i, 0);
@@ -233,12 +231,16 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	run_rows(ctx, steps, roles, pipeline, out);
 	status = step_rows(ctx, steps, &mean, findings.without_stragglers_gain_ns, out, err);
 	time_rows(&mean, &findings, pipeline->n_groups > 0, out);
-	finding_rows(lag_context_trace(ctx), &findings, &mean, out);
+	finding_rows(lag_context_trace(ctx), &findings, out);
 	if (!lag_failed(status))
 		status = trust_rows(ctx, out, err);
 	out->outcome = findings.accuses  ? LAG_OUTCOME_FINDING
 		       : findings.unsure ? LAG_OUTCOME_UNSURE
 					 : LAG_OUTCOME_FINE;
+	if (!lag_context_has_all_steps(ctx)) {
+		lag_table_note(out, "who is late and what the replay wins: of the whole run, and "
+				    "as shares of its mean step");
+	}
 	if (!pipeline->n_groups)
 		lag_table_note(out, "pipeline bubble: n/a, no pipeline was found");
 	lag_findings_release(&findings);
@@ -246,6 +248,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 }
 
 const struct lag_analysis lag_analysis_summary = {
-	"summary", "where the time went, who is late, what fixing it wins, what to trust", columns,
-	sizeof(columns) / sizeof(columns[0]), run
+	.name = "summary",
+	.summary = "where the time went, who is late, what fixing it wins, what to trust",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
 };

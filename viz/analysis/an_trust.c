@@ -145,6 +145,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	return LAG_OK;
 }
 
-const struct lag_analysis lag_analysis_trust = { "trust", "lost, damaged, quarantined, missing",
-						 columns, sizeof(columns) / sizeof(columns[0]),
-						 run };
+const struct lag_analysis lag_analysis_trust = {
+	.name = "trust",
+	.summary = "lost, damaged, quarantined, missing",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+	.ignores = LAG_WHOLE_RUN,
+};

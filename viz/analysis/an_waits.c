@@ -12,7 +12,7 @@ static const struct lag_column columns[] = {
 	{ "for_rank", "for rank", LAG_UNIT_ID, "who came last" },
 	{ "wait_ns", "waited", LAG_UNIT_NS, "rank's own time, sum over launches" },
 	{ "exposed_ns", "exposed", LAG_UNIT_NS, "part not covered by the rank's own work" },
-	{ "exposed_per_step_ns", "per step", LAG_UNIT_NS, "exposed, mean over steps" },
+	{ "exposed_per_step_ns", "per step", LAG_UNIT_NS, "exposed, mean over whole steps" },
 	{ "count", "times", LAG_UNIT_COUNT, "launches" },
 	{ "longest_ns", "longest", LAG_UNIT_NS, "one launch" },
 	{ "role", "in", LAG_UNIT_TEXT, "kind of communicator with most of it" },
@@ -21,6 +21,7 @@ static const struct lag_column columns[] = {
 struct pair {
 	uint32_t r, last;
 	int64_t wait_ns, exposed_ns, count, longest_ns;
+	int64_t in_steps_ns; /* exposed, in the steps that count */
 	int64_t by_role[LAG_ROLE_LIMIT];
 };
 
@@ -73,7 +74,8 @@ static struct pair *find_pair(struct pairs *pairs, uint32_t r, uint32_t last)
 }
 
 static enum lag_status take(struct pairs *pairs, const struct lag_launch *launch,
-			    enum lag_comm_role role, const struct lag_wait *wait, int64_t exposed)
+			    enum lag_comm_role role, const struct lag_wait *wait, int64_t exposed,
+			    bool in_step)
 {
 	struct pair *p = find_pair(pairs, launch->r, (uint32_t)wait->last);
 
@@ -81,6 +83,7 @@ static enum lag_status take(struct pairs *pairs, const struct lag_launch *launch
 		return LAG_ERR_SYSTEM;
 	p->wait_ns += wait->wait_ns;
 	p->exposed_ns += exposed;
+	p->in_steps_ns += in_step ? exposed : 0;
 	p->count++;
 	if (wait->wait_ns > p->longest_ns)
 		p->longest_ns = wait->wait_ns;
@@ -106,7 +109,7 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *pairs, size_t 
 		lag_table_int(out, t->ranks[p->last].rank);
 		lag_table_int(out, p->wait_ns);
 		lag_table_int(out, p->exposed_ns);
-		lag_table_int(out, n_steps ? p->exposed_ns / (int64_t)n_steps : LAG_NONE);
+		lag_table_int(out, n_steps ? p->in_steps_ns / (int64_t)n_steps : LAG_NONE);
 		lag_table_int(out, p->count);
 		lag_table_int(out, p->longest_ns);
 		lag_table_text(out, lag_comm_role_name((enum lag_comm_role)role));
@@ -136,30 +139,32 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
 	struct pairs pairs = { .vec = LAG_VEC_INIT(struct pair) };
 	int64_t *exposed = NULL;
+	bool *counts = NULL;
 	size_t n_steps = 0;
-	enum lag_status status = LAG_OK;
+	enum lag_status status;
 
 	if (!roles)
 		return err->status;
+	status = lag_steps_chosen(ctx, steps, &counts, &n_steps, err);
 	exposed = exposed_by_launch(t, ledger);
 	if (!exposed)
 		status = LAG_ERR_SYSTEM;
-	for (size_t s = 0; s < steps->n_steps; s++)
-		n_steps += lag_context_has_step(ctx, steps->steps[s].number);
 	for (size_t i = 0; i < t->n_launches && !lag_failed(status); i++) {
 		const struct lag_wait *wait = &waits->launch[i];
+		int32_t gpu = t->launches[i].gpu, step = gpu < 0 ? -1 : steps->of_gpu[gpu];
 
 		if (wait->last < 0 || wait->wait_ns == LAG_NONE || wait->wait_ns <= 0 ||
 		    !lag_covers_launch(ctx, steps, i) ||
 		    !lag_context_has_rank(ctx, t->ranks[t->launches[i].r].rank))
 			continue;
 		status = take(&pairs, &t->launches[i], roles->comm_role[t->launches[i].comm], wait,
-			      exposed[i]);
+			      exposed[i], step >= 0 && counts[step]);
 	}
 	if (!lag_failed(status))
 		write_rows(t, &pairs.vec, n_steps, out);
 	write_notes(waits, out);
 	free(exposed);
+	free(counts);
 	lag_vec_release(&pairs.vec);
 	lag_map_release(&pairs.map);
 	if (lag_failed(status))
@@ -167,5 +172,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	return LAG_OK;
 }
 
-const struct lag_analysis lag_analysis_waits = { "waits", "who waited for whom", columns,
-						 sizeof(columns) / sizeof(columns[0]), run };
+const struct lag_analysis lag_analysis_waits = {
+	.name = "waits",
+	.summary = "who waited for whom",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.run = run,
+};

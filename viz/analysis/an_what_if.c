@@ -222,4 +222,5 @@ const struct lag_analysis lag_analysis_what_if = {
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 	.run = run,
+	.ignores = LAG_WHOLE_RUN | LAG_ALL_RANKS,
 };

@@ -56,14 +56,46 @@ static enum lag_status check_chosen(struct lag_context *ctx, struct lag_err *err
 	return LAG_OK;
 }
 
+/* What the table leaves out because it was asked to. */
+static void note_filters(const struct lag_analysis *analysis, struct lag_context *ctx,
+			 struct lag_table *out)
+{
+	const struct lag_model_opts *opts = lag_context_opts(ctx);
+	const struct lag_steps *steps = NULL;
+	size_t n = 0;
+
+	if (opts->ranks && *opts->ranks) {
+		lag_table_note(
+			out,
+			analysis->ignores & LAG_ALL_RANKS
+				? "not narrowed to ranks %.100s: its rows are of several ranks"
+				: "only ranks %.100s",
+			opts->ranks);
+	}
+	if (!opts->steps || !*opts->steps)
+		return;
+	if (analysis->ignores & LAG_WHOLE_RUN) {
+		lag_table_note(out, "not narrowed to steps %.100s: it is of the whole run",
+			       opts->steps);
+		return;
+	}
+	steps = lag_context_steps(ctx, NULL);
+	for (size_t s = 0; steps && s < steps->n_steps; s++)
+		n += lag_context_has_step(ctx, steps->steps[s].number);
+	lag_table_note(out, "only steps %.100s: %zu of %zu", opts->steps, n,
+		       steps ? steps->n_steps : 0);
+}
+
 enum lag_status lag_analysis_run(const struct lag_analysis *analysis, struct lag_context *ctx,
 				 struct lag_table *out, struct lag_err *err)
 {
 	enum lag_status status = check_chosen(ctx, err);
 
 	lag_table_init(out, analysis->name, analysis->columns, analysis->n_columns);
-	if (!lag_failed(status))
+	if (!lag_failed(status)) {
+		note_filters(analysis, ctx, out);
 		status = analysis->run(ctx, out, err);
+	}
 	if (!lag_failed(status))
 		status = lag_table_finish(out, err);
 	return status;

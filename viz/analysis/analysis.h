@@ -6,6 +6,9 @@
 #include "viz/model/context.h"
 #include "viz/model/table.h"
 
+#define LAG_WHOLE_RUN 1U /* of all steps: habits and replays need the whole run */
+#define LAG_ALL_RANKS 2U /* its rows are not of single ranks */
+
 struct lag_analysis {
 	const char *name;    /* as typed: "what-if" */
 	const char *summary; /* one line for help */
@@ -13,6 +16,7 @@ struct lag_analysis {
 	size_t n_columns;
 	/* Fills *out (initialised by lag_analysis_run). */
 	enum lag_status (*run)(struct lag_context *ctx, struct lag_table *out, struct lag_err *err);
+	unsigned ignores; /* of LAG_WHOLE_RUN, LAG_ALL_RANKS: the choice does not narrow it */
 };
 
 #define LAG_ANALYSIS(id, title) extern const struct lag_analysis lag_analysis_##id;

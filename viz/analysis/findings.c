@@ -12,8 +12,8 @@
 
 #define WORTH_SAYING 0.01 /* of the step */
 
-enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,
-				      struct lag_err *err)
+static enum lag_status mean_step(struct lag_context *ctx, bool of_run, struct lag_mean_step *out,
+				 struct lag_err *err)
 {
 	const struct lag_ledger *ledger = lag_context_ledger(ctx, err);
 	const struct lag_steps *steps = ledger ? lag_context_steps(ctx, err) : NULL;
@@ -25,14 +25,15 @@ enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_s
 	*out = (struct lag_mean_step){ 0 };
 	if (!steps)
 		return err->status;
-	status = lag_steps_chosen(ctx, steps, &counts, &n, err);
+	status = of_run ? lag_steps_whole(steps, &counts, &n, err)
+			: lag_steps_chosen(ctx, steps, &counts, &n, err);
 	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++) {
 		for (size_t r = 0; counts[s] && r < t->n_ranks; r++) {
 			const int64_t *row =
 				&ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT];
 
 			if (lag_steps_span(steps, s, r)->start_ns == LAG_NONE ||
-			    !lag_context_has_rank(ctx, t->ranks[r].rank))
+			    (!of_run && !lag_context_has_rank(ctx, t->ranks[r].rank)))
 				continue;
 			out->n++;
 			for (int c = 0; c < LAG_TIME_LIMIT; c++)
@@ -47,13 +48,32 @@ enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_s
 	return status;
 }
 
+enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,
+				      struct lag_err *err)
+{
+	return mean_step(ctx, false, out, err);
+}
+
+enum lag_status lag_mean_step_of_run(struct lag_context *ctx, struct lag_mean_step *out,
+				     struct lag_err *err)
+{
+	return mean_step(ctx, true, out, err);
+}
+
+/* step_ns: the mean step that the gain is a part of. The replay's is of the whole run, the ledger's
+ * of the report. */
 static struct lag_found *add(struct lag_findings *out, const char *item, int64_t gain_ns,
-			     int64_t rank)
+			     double step_ns, int64_t rank)
 {
 	struct lag_found *f = lag_vec_push(&out->found);
+	bool known = gain_ns != LAG_NONE && step_ns > 0;
 
-	if (f)
-		*f = (struct lag_found){ .item = item, .gain_ns = gain_ns, .rank = rank };
+	if (f) {
+		*f = (struct lag_found){ .item = item,
+					 .gain_ns = gain_ns,
+					 .share = known ? (double)gain_ns / step_ns : NAN,
+					 .rank = rank };
+	}
 	return f;
 }
 
@@ -118,11 +138,13 @@ static void name_rank(struct lag_context *ctx, int64_t rank, char *out, size_t r
 	(void)snprintf(out + n, room - n, ")");
 }
 
-static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_straggler *s,
-				     size_t r, struct lag_findings *out)
+static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_stragglers *all,
+				     const struct lag_mean_step *run, size_t r,
+				     struct lag_findings *out)
 {
+	const struct lag_straggler *s = &all->ranks[r];
 	int64_t rank = lag_context_trace(ctx)->ranks[r].rank;
-	struct lag_found *f = add(out, "straggler", s->step_cost_ns, rank);
+	struct lag_found *f = add(out, "straggler", s->step_cost_ns, run->step_ns, rank);
 	char who[160], ratio[48] = "";
 
 	if (!f)
@@ -141,8 +163,8 @@ static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_s
 	return LAG_OK;
 }
 
-static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findings *out,
-				       struct lag_err *err)
+static enum lag_status from_stragglers(struct lag_context *ctx, const struct lag_mean_step *run,
+				       struct lag_findings *out, struct lag_err *err)
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_stragglers *all = lag_context_stragglers(ctx, err);
@@ -164,13 +186,13 @@ static enum lag_status from_stragglers(struct lag_context *ctx, struct lag_findi
 		} else {
 			continue;
 		}
-		status = add_straggler(ctx, s, r, out);
+		status = add_straggler(ctx, all, run, r, out);
 	}
 	return status;
 }
 
 /* Gains that the replay gives; scenarios are known by how they begin. */
-static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_mean_step *mean,
+static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_mean_step *run,
 				    struct lag_findings *out)
 {
 	static const struct {
@@ -194,10 +216,10 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
 			struct lag_found *f;
 
-			if (gain == LAG_NONE || (double)gain < WORTH_SAYING * mean->step_ns ||
+			if (gain == LAG_NONE || (double)gain < WORTH_SAYING * run->step_ns ||
 			    strncmp(scenario, said[k].scenario, strlen(said[k].scenario)) != 0)
 				continue;
-			f = add(out, said[k].item, gain, LAG_NONE);
+			f = add(out, said[k].item, gain, run->step_ns, LAG_NONE);
 			if (f) {
 				(void)snprintf(f->text, sizeof(f->text), "%s", said[k].text);
 			} else {
@@ -239,20 +261,10 @@ static void from_bubbles(struct lag_context *ctx, const struct lag_mean_step *me
 	lag_table_release(&table);
 }
 
-/* Whether a slice of communication belongs to a step and rank of the report. */
-static bool covers_slice(struct lag_context *ctx, const struct lag_steps *steps,
-			 const struct lag_launch *launch)
+static enum lag_status add_exposed(struct lag_findings *out, int role, int func, double ns,
+				   double step_ns)
 {
-	const struct lag_trace *t = lag_context_trace(ctx);
-	int32_t step = launch->gpu < 0 ? -1 : steps->of_gpu[launch->gpu];
-
-	return step >= 0 && lag_context_has_step(ctx, steps->steps[step].number) &&
-	       lag_context_has_rank(ctx, t->ranks[launch->r].rank);
-}
-
-static enum lag_status add_exposed(struct lag_findings *out, int role, int func, double ns)
-{
-	struct lag_found *f = add(out, "exposed_comm", (int64_t)llround(ns), LAG_NONE);
+	struct lag_found *f = add(out, "exposed_comm", (int64_t)llround(ns), step_ns, LAG_NONE);
 	bool known = role != LAG_ROLE_UNSURE;
 
 	if (!f)
@@ -263,42 +275,80 @@ static enum lag_status add_exposed(struct lag_findings *out, int role, int func,
 	return LAG_OK;
 }
 
-/* Exposed communication by role and function: what each would win at most, were it hidden. */
-static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_mean_step *mean,
-				    struct lag_findings *out)
-{
-	const struct lag_trace *t = lag_context_trace(ctx);
-	const struct lag_ledger *ledger = lag_context_ledger(ctx, NULL);
-	const struct lag_steps *steps = lag_context_steps(ctx, NULL);
-	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
-	double sum[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT] = { { 0 } }, known = 0, all;
-	enum lag_status status = LAG_OK;
+/* By role and function, ns over all ranks and steps that count. */
+struct exposed {
+	double ns[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT];
+};
 
-	if (!ledger || !steps || !roles || !mean->n)
-		return LAG_OK;
-	for (size_t i = 0; i < ledger->first[ledger->n_ranks]; i++) {
+/* Exposed communication of one rank in one step. What never ended reaches beyond its step, to the end
+ * of the recording: that is no part of any step. */
+static void sum_exposed(const struct lag_trace *t, const struct lag_ledger *ledger,
+			const struct lag_roles *roles, const struct lag_step_span *span, size_t r,
+			struct exposed *sum)
+{
+	for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
+	     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
 		const struct lag_time_slice *s = &ledger->slices[i];
 		const struct lag_launch *l = s->launch < 0 ? NULL : &t->launches[s->launch];
 		uint8_t func;
 
-		if (!l || !l->n_ops || !covers_slice(ctx, steps, l) ||
+		if (!l || !l->n_ops ||
 		    (s->class != LAG_TIME_EXPOSED_TRANSFER && s->class != LAG_TIME_EXPOSED_WAIT))
 			continue;
 		func = t->ops[l->first_op].func;
-		sum[roles->comm_role[l->comm]][func < LAG_FUNC_LIMIT ? func : 0] +=
-			(double)(s->end_ns - s->start_ns) / (double)mean->n;
+		sum->ns[roles->comm_role[l->comm]][func < LAG_FUNC_LIMIT ? func : 0] +=
+			(double)lag_time_slice_in(s, span->start_ns, span->end_ns);
 	}
+}
+
+static enum lag_status gather_exposed(struct lag_context *ctx, const struct lag_ledger *ledger,
+				      struct exposed *sum)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_steps *steps = lag_context_steps(ctx, NULL);
+	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
+	bool *counts = NULL;
+	size_t n = 0;
+	enum lag_status status = lag_steps_chosen(ctx, steps, &counts, &n, NULL);
+
+	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++) {
+		for (size_t r = 0; counts[s] && r < t->n_ranks; r++) {
+			const struct lag_step_span *span = lag_steps_span(steps, s, r);
+
+			if (span->start_ns != LAG_NONE &&
+			    lag_context_has_rank(ctx, t->ranks[r].rank))
+				sum_exposed(t, ledger, roles, span, r, sum);
+		}
+	}
+	free(counts);
+	return status;
+}
+
+/* Exposed communication by role and function: what each would win at most, were it hidden. */
+static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_mean_step *mean,
+				    struct lag_findings *out)
+{
+	const struct lag_ledger *ledger = lag_context_ledger(ctx, NULL);
+	struct exposed sum = { 0 };
+	double known = 0, all;
+	enum lag_status status;
+
+	if (!ledger || !mean->n)
+		return LAG_OK;
+	status = gather_exposed(ctx, ledger, &sum);
 	for (int role = 0; role < LAG_ROLE_LIMIT && !lag_failed(status); role++) {
 		for (int func = 0; func < LAG_FUNC_LIMIT && !lag_failed(status); func++) {
-			known += sum[role][func];
-			if (sum[role][func] > WORTH_SAYING * mean->step_ns)
-				status = add_exposed(out, role, func, sum[role][func]);
+			double ns = sum.ns[role][func] / (double)mean->n;
+
+			known += ns;
+			if (ns > WORTH_SAYING * mean->step_ns)
+				status = add_exposed(out, role, func, ns, mean->step_ns);
 		}
 	}
 	/* Communication kernels that no recorded call explains. */
 	all = mean->of[LAG_TIME_EXPOSED_TRANSFER] + mean->of[LAG_TIME_EXPOSED_WAIT];
 	if (!lag_failed(status) && all - known > WORTH_SAYING * mean->step_ns)
-		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known);
+		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known, mean->step_ns);
 	return status;
 }
 
@@ -309,7 +359,7 @@ static enum lag_status from_copies(const struct lag_mean_step *mean, struct lag_
 
 	if (ns <= WORTH_SAYING * mean->step_ns)
 		return LAG_OK;
-	f = add(out, "copy", (int64_t)llround(ns), LAG_NONE);
+	f = add(out, "copy", (int64_t)llround(ns), mean->step_ns, LAG_NONE);
 	if (!f)
 		return LAG_ERR_SYSTEM;
 	(void)snprintf(f->text, sizeof(f->text), "copies are not hidden behind compute (at most)");
@@ -343,14 +393,17 @@ static bool can_judge(const struct lag_trace *t)
 enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_mean_step *mean,
 				     struct lag_findings *out, struct lag_err *err)
 {
+	struct lag_mean_step of_run;
 	enum lag_status status;
 
 	*out = (struct lag_findings){ .found = LAG_VEC_INIT(struct lag_found),
 				      .without_stragglers_gain_ns = LAG_NONE,
 				      .bubble_ideal = NAN };
-	status = from_stragglers(ctx, out, err);
+	status = lag_mean_step_of_run(ctx, &of_run, err);
 	if (!lag_failed(status))
-		status = from_what_if(ctx, mean, out);
+		status = from_stragglers(ctx, &of_run, out, err);
+	if (!lag_failed(status))
+		status = from_what_if(ctx, &of_run, out);
 	if (!lag_failed(status))
 		status = from_exposed(ctx, mean, out);
 	if (!lag_failed(status))

@@ -10,6 +10,7 @@ struct lag_found {
 	const char *item; /* kind: "straggler", "imbalance", "exposed_comm", ... */
 	char text[256];
 	int64_t gain_ns; /* of one step; LAG_NONE not known */
+	double share;    /* of the mean step that the gain was worked out on; NaN not known */
 	int64_t rank;    /* LAG_NONE none */
 };
 
@@ -30,6 +31,10 @@ struct lag_mean_step {
 
 enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,
 				      struct lag_err *err) LAG_MUST_USE;
+
+/* The same over the whole run, whatever was chosen: what gains of the replay are a part of. */
+enum lag_status lag_mean_step_of_run(struct lag_context *ctx, struct lag_mean_step *out,
+				     struct lag_err *err) LAG_MUST_USE;
 
 enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_mean_step *mean,
 				     struct lag_findings *out, struct lag_err *err) LAG_MUST_USE;

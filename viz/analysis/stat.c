@@ -73,8 +73,9 @@ double lag_median_real(double *at, size_t n)
 	return n % 2 ? at[n / 2] : (at[n / 2 - 1] + at[n / 2]) / 2;
 }
 
-enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag_steps *steps,
-				 bool **counts, size_t *n, struct lag_err *err)
+/* ctx NULL: of all steps. */
+static enum lag_status choose(const struct lag_context *ctx, const struct lag_steps *steps,
+			      bool **counts, size_t *n, struct lag_err *err)
 {
 	*n = 0;
 	*counts = lag_calloc(steps->n_steps, sizeof(**counts));
@@ -82,14 +83,26 @@ enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 	for (size_t s = 0; s < steps->n_steps; s++) {
 		(*counts)[s] = steps->steps[s].complete &&
-			       lag_context_has_step(ctx, steps->steps[s].number);
+			       (!ctx || lag_context_has_step(ctx, steps->steps[s].number));
 		*n += (*counts)[s];
 	}
 	for (size_t s = 0, whole = *n; !whole && s < steps->n_steps; s++) {
-		(*counts)[s] = lag_context_has_step(ctx, steps->steps[s].number);
+		(*counts)[s] = !ctx || lag_context_has_step(ctx, steps->steps[s].number);
 		*n += (*counts)[s];
 	}
 	return LAG_OK;
+}
+
+enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag_steps *steps,
+				 bool **counts, size_t *n, struct lag_err *err)
+{
+	return choose(ctx, steps, counts, n, err);
+}
+
+enum lag_status lag_steps_whole(const struct lag_steps *steps, bool **counts, size_t *n,
+				struct lag_err *err)
+{
+	return choose(NULL, steps, counts, n, err);
 }
 
 bool lag_covers_gpu(const struct lag_context *ctx, const struct lag_steps *steps, size_t gpu)

@@ -28,6 +28,10 @@ double lag_median_real(double *at, size_t n);
 enum lag_status lag_steps_chosen(const struct lag_context *ctx, const struct lag_steps *steps,
 				 bool **counts, size_t *n, struct lag_err *err) LAG_MUST_USE;
 
+/* The same of the whole run, whatever was chosen. */
+enum lag_status lag_steps_whole(const struct lag_steps *steps, bool **counts, size_t *n,
+				struct lag_err *err) LAG_MUST_USE;
+
 /* Whether a GPU event is part of the report: its step is chosen, or no steps were asked for. */
 bool lag_covers_gpu(const struct lag_context *ctx, const struct lag_steps *steps, size_t gpu);
 bool lag_covers_launch(const struct lag_context *ctx, const struct lag_steps *steps, size_t launch);

@@ -260,7 +260,9 @@ void lag_chrome_write_names(struct lag_chrome *c)
 		rank_name(c, r, text, sizeof(text));
 		write_meta(c, "process_name", lag_chrome_pid(r), 0, "name", text, 0);
 		write_meta(c, "process_sort_index", lag_chrome_pid(r), 0, "sort_index", NULL, r);
-		if (error == INT64_MAX)
+		if (lag_trace_n_recorded(c->trace) < 2)
+			(void)snprintf(text, sizeof(text), "clock error n/a: one rank");
+		else if (error == INT64_MAX)
 			(void)snprintf(text, sizeof(text), "clock error unknown");
 		else
 			(void)snprintf(text, sizeof(text), "clock error %.1f us",

@@ -252,15 +252,13 @@ static void write_trust(struct lag_chrome *c)
 {
 	const struct lag_trace *t = c->trace;
 	struct lag_json *j = &c->json;
-	int64_t worst = 0, lost = 0;
+	int64_t clock_ns = lag_trace_clock_error(t), lost = 0;
 
 	lag_json_key(j, "ranks not on record");
 	lag_json_begin(j, '[');
 	for (size_t r = 0; r < t->n_ranks; r++) {
 		if (!t->ranks[r].recorded)
 			lag_json_int(j, t->ranks[r].rank);
-		else if (t->ranks[r].uncertainty_ns > worst)
-			worst = t->ranks[r].uncertainty_ns;
 		lost += (int64_t)t->ranks[r].lost;
 	}
 	lag_json_end(j, ']');
@@ -269,10 +267,10 @@ static void write_trust(struct lag_chrome *c)
 	lag_json_key(j, "events with impossible times left out");
 	lag_json_int(j, t->n_quarantined);
 	lag_json_key(j, "clock error (us)");
-	if (worst == INT64_MAX)
+	if (clock_ns == LAG_NONE)
 		lag_json_null(j);
 	else
-		lag_json_us(j, worst);
+		lag_json_us(j, clock_ns);
 }
 
 static void write_head(struct lag_chrome *c)

@@ -78,6 +78,11 @@ const struct lag_trace *lag_context_trace(const struct lag_context *ctx)
 	return ctx->trace;
 }
 
+const struct lag_model_opts *lag_context_opts(const struct lag_context *ctx)
+{
+	return &ctx->opts;
+}
+
 bool lag_context_has_step(const struct lag_context *ctx, int64_t number)
 {
 	return lag_range_list_has(&ctx->step_list, number);

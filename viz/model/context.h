@@ -39,6 +39,9 @@ bool lag_context_has_step(const struct lag_context *ctx, int64_t number);
 bool lag_context_has_rank(const struct lag_context *ctx, int64_t rank);
 bool lag_context_has_all_steps(const struct lag_context *ctx);
 
+/* What was chosen; all NULL where nothing was. */
+const struct lag_model_opts *lag_context_opts(const struct lag_context *ctx);
+
 /* Each computes on first use; NULL with err set when that fails. Borrowed until lag_context_free. */
 const struct lag_roles *lag_context_roles(struct lag_context *ctx, struct lag_err *err);
 const struct lag_steps *lag_context_steps(struct lag_context *ctx, struct lag_err *err);

@@ -114,31 +114,34 @@ static enum lag_status paint(const struct lag_trace *trace, size_t r,
 	return status;
 }
 
+size_t lag_ledger_find(const struct lag_ledger *ledger, size_t r, int64_t ns)
+{
+	size_t lo = ledger->first[r], hi = ledger->first[r + 1];
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (ledger->slices[mid].end_ns <= ns) {
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return lo;
+}
+
 static void add_up(const struct lag_steps *steps, struct lag_ledger *out, size_t r)
 {
 	for (size_t s = 0; s < steps->n_steps; s++) {
 		const struct lag_step_span *span = lag_steps_span(steps, s, r);
 		int64_t *sum = &out->by_step[(s * out->n_ranks + r) * LAG_TIME_LIMIT];
-		size_t lo = out->first[r], hi = out->first[r + 1];
 
 		if (span->start_ns == LAG_NONE)
 			continue;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-
-			if (out->slices[mid].end_ns <= span->start_ns) {
-				lo = mid + 1;
-			} else {
-				hi = mid;
-			}
-		}
-		for (; lo < out->first[r + 1] && out->slices[lo].start_ns < span->end_ns; lo++) {
-			const struct lag_time_slice *slice = &out->slices[lo];
-			int64_t a =
-				slice->start_ns > span->start_ns ? slice->start_ns : span->start_ns;
-			int64_t b = slice->end_ns < span->end_ns ? slice->end_ns : span->end_ns;
-
-			sum[slice->class] += b - a;
+		for (size_t i = lag_ledger_find(out, r, span->start_ns);
+		     i < out->first[r + 1] && out->slices[i].start_ns < span->end_ns; i++) {
+			sum[out->slices[i].class] +=
+				lag_time_slice_in(&out->slices[i], span->start_ns, span->end_ns);
 		}
 	}
 }

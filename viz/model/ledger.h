@@ -41,6 +41,20 @@ const char *lag_time_class_title(enum lag_time_class class); /* for people */
 
 enum lag_status lag_ledger_compute(struct lag_context *ctx, struct lag_ledger *out,
 				   struct lag_err *err) LAG_MUST_USE;
+/* The first slice of rank index r that ends after ns; first[r + 1] if none. A slice may reach beyond its
+ * step: work that never ended lasts until the recording does. */
+size_t lag_ledger_find(const struct lag_ledger *ledger, size_t r, int64_t ns);
+
+/* The slice's part in [from, to), ns. */
+static inline int64_t lag_time_slice_in(const struct lag_time_slice *slice, int64_t from_ns,
+					int64_t to_ns)
+{
+	int64_t a = slice->start_ns > from_ns ? slice->start_ns : from_ns;
+	int64_t b = slice->end_ns < to_ns ? slice->end_ns : to_ns;
+
+	return b > a ? b - a : 0;
+}
+
 void lag_ledger_release(struct lag_ledger *ledger);
 
 #endif

@@ -233,6 +233,35 @@ static void open_gate(struct pass *p, size_t i)
 	p->opened[i] = lag_ns_add(at, g->delay_ns);
 }
 
+/* Time of the whole steps: each from the end of the one before to its own end, over all ranks. A pause
+ * between two (steps that were not recorded, evaluation) is part of neither and stays as it was. */
+static void measure(const struct lag_steps *steps, bool whole_only, struct lag_replay_result *out)
+{
+	int64_t end_ns = LAG_NONE, measured_ns = LAG_NONE;
+
+	for (size_t s = 0; s < steps->n_steps; s++) {
+		const struct lag_step *step = &steps->steps[s];
+		int64_t from_ns = step->start_ns;
+
+		if (out->step_end_ns[s] == LAG_NONE)
+			continue;
+		if (measured_ns != LAG_NONE) {
+			int64_t pause = lag_ns_add(step->start_ns, -measured_ns);
+
+			from_ns = lag_ns_add(end_ns, pause > 0 ? pause : 0);
+		}
+		/* Numbers that run against time: a loop was begun anew. */
+		if ((step->complete || !whole_only) &&
+		    (measured_ns == LAG_NONE || step->end_ns > measured_ns)) {
+			out->steps_ns = lag_ns_add(out->steps_ns,
+						   lag_ns_add(out->step_end_ns[s], -from_ns));
+			out->n_measured++;
+		}
+		end_ns = out->step_end_ns[s];
+		measured_ns = step->end_ns;
+	}
+}
+
 static enum lag_status collect(const struct pass *p, struct lag_replay_result *out)
 {
 	const struct lag_trace *trace = p->rp->trace;
@@ -259,6 +288,10 @@ static enum lag_status collect(const struct pass *p, struct lag_replay_result *o
 		if (out->step_end_ns[s] > out->end_ns)
 			out->end_ns = out->step_end_ns[s];
 	}
+	measure(steps, true, out);
+	/* A step cut off is better than none. */
+	if (out->n_measured == 0)
+		measure(steps, false, out);
 	return LAG_OK;
 }
 
@@ -311,12 +344,7 @@ void lag_replay_result_release(struct lag_replay_result *result)
 
 int64_t lag_replay_step_ns(const struct lag_replay_result *result)
 {
-	int64_t n = 0;
-
-	for (size_t s = 0; s < result->n_steps; s++)
-		n += result->step_end_ns[s] != LAG_NONE;
-	return n && result->end_ns != LAG_NONE ? lag_ns_add(result->end_ns, -result->start_ns) / n
-					       : LAG_NONE;
+	return result->n_measured ? result->steps_ns / result->n_measured : LAG_NONE;
 }
 
 int64_t lag_replay_stall(const struct lag_replay *replay, size_t r, size_t step)

@@ -35,8 +35,9 @@ struct lag_replay_change {
 struct lag_replay_result {
 	int64_t *step_end_ns; /* by step; LAG_NONE: nothing of it */
 	size_t n_steps;
-	int64_t start_ns, end_ns; /* of the steps together */
-	int64_t *waiting_ns;      /* by rank index: inside communication, for partners on record */
+	int64_t start_ns, end_ns;     /* of the steps together */
+	int64_t steps_ns, n_measured; /* time of the whole steps, and how many they are */
+	int64_t *waiting_ns; /* by rank index: inside communication, for partners on record */
 };
 
 enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_steps *steps,
@@ -51,7 +52,7 @@ enum lag_status lag_replay_run(const struct lag_replay *replay,
 			       struct lag_replay_result *out, struct lag_err *err) LAG_MUST_USE;
 void lag_replay_result_release(struct lag_replay_result *result);
 
-/* Mean time a step, from the first step's start to the last one's end. */
+/* Mean time of a whole step, from the end of the one before to its own over all ranks. */
 int64_t lag_replay_step_ns(const struct lag_replay_result *result);
 
 /* Longest stall of rank index r's host in a step: time between two calls of the CUDA API far beyond

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/model/interval.h"
 #include "viz/model/steps_internal.h"
 
+#define GAP_OF_GPU     "CUPTI" /* the source whose silence means: no GPU work on record */
 #define N_WINDOWS      10
 #define WINDOW_FROM_NS INT64_C(1000000000) /* shorter traces are not cut into windows */
 
@@ -65,8 +67,8 @@ static enum lag_status allocate(const struct lag_trace *trace, const struct lag_
 		return LAG_ERR_SYSTEM;
 	out->n_steps = n;
 	for (size_t i = 0; i < n * trace->n_ranks; i++)
-		out->spans[i] =
-			(struct lag_step_span){ LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, 0, 0 };
+		out->spans[i] = (struct lag_step_span){ LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE,
+							0,        0,        false };
 	for (size_t i = 0; i < trace->n_gpu; i++)
 		out->of_gpu[i] = -1;
 	return LAG_OK;
@@ -148,6 +150,7 @@ static void place_events(const struct lag_trace *trace, struct lag_steps *out, s
 		any_launch = trace->gpu[i].launch_start_ns != LAG_NONE;
 	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
 		const struct lag_gpu_event *g = &trace->gpu[i];
+		struct lag_step_span *span;
 		int64_t at = g->launch_start_ns;
 
 		if (at == LAG_NONE && any_launch && out->source != LAG_STEPS_WHOLE)
@@ -155,14 +158,61 @@ static void place_events(const struct lag_trace *trace, struct lag_steps *out, s
 		if (at == LAG_NONE || out->source >= LAG_STEPS_WINDOW)
 			at = g->start_ns;
 		out->of_gpu[i] = step_at(out, order, n, r, at);
-		if (out->of_gpu[i] >= 0 && g->end_ns != LAG_NONE)
-			note_event(&out->spans[(size_t)out->of_gpu[i] * out->n_ranks + r], i,
-				   g->end_ns);
+		if (out->of_gpu[i] < 0)
+			continue;
+		span = &out->spans[(size_t)out->of_gpu[i] * out->n_ranks + r];
+		if (g->end_ns != LAG_NONE)
+			note_event(span, i, g->end_ns);
+		else
+			span->cut = true;
 	}
 }
 
-/* Steps tile the rank's time: each begins where the previous one's last GPU work ended, the first
- * with its host range (or, launched ahead, with its first GPU work). */
+/* Times in which no GPU work of rank r was recorded though there may have been some. */
+static enum lag_status silences(const struct lag_trace *trace, size_t r, struct lag_intervals *out)
+{
+	enum lag_status status = LAG_OK;
+
+	for (size_t i = 0; i < trace->n_gaps && !lag_failed(status); i++) {
+		const struct lag_gap_row *gap = &trace->gaps[i];
+
+		if (gap->rank != trace->ranks[r].rank || gap->from_ns == LAG_NONE ||
+		    strcmp(gap->what, GAP_OF_GPU) != 0)
+			continue;
+		status = lag_intervals_add(out, gap->from_ns,
+					   gap->until_ns == LAG_NONE ? INT64_MAX : gap->until_ns);
+	}
+	lag_intervals_normalize(out);
+	return status;
+}
+
+/* Steps that are not on record as a whole: what is there of them says too little. The last step of a
+ * rank that was ended from outside may lack what its buffers still held. */
+static enum lag_status mark_cut(const struct lag_trace *trace, struct lag_steps *out, size_t r)
+{
+	struct lag_step_span *last = NULL;
+	struct lag_intervals silent = { 0 };
+	enum lag_status status = silences(trace, r, &silent);
+
+	for (size_t s = 0; s < out->n_steps && out->source < LAG_STEPS_WINDOW; s++) {
+		struct lag_step_span *span = &out->spans[s * out->n_ranks + r];
+
+		if (span->start_ns == LAG_NONE)
+			continue;
+		if (!last || span->end_ns > last->end_ns)
+			last = span;
+		if (silent.n && lag_intervals_length_in(&silent, span->start_ns, span->end_ns) > 0)
+			span->cut = true;
+	}
+	if (last && trace->ranks[r].clean_exit == 0)
+		last->cut = true;
+	lag_intervals_release(&silent);
+	return status;
+}
+
+/* Steps tile the rank's time: each begins where the previous one's last GPU work ended; the first, and
+ * one whose predecessor by number is not on record, with its host range (or, launched ahead, with its
+ * first GPU work). */
 static void tile(const struct lag_trace *trace, struct lag_steps *out, size_t r,
 		 const int32_t *order, size_t n)
 {
@@ -174,7 +224,8 @@ static void tile(const struct lag_trace *trace, struct lag_steps *out, size_t r,
 
 		if (span->end_ns == LAG_NONE)
 			continue;
-		if (previous != LAG_NONE && previous_step == order[k] - 1) {
+		if (previous != LAG_NONE && previous_step == order[k] - 1 &&
+		    out->steps[order[k]].number == out->steps[previous_step].number + 1) {
 			span->start_ns = previous;
 		} else {
 			span->start_ns = trace->gpu[span->gpu_first].start_ns;
@@ -202,6 +253,7 @@ static void sum_up(const struct lag_trace *trace, struct lag_steps *out)
 				step->complete = step->complete && !trace->ranks[r].recorded;
 				continue;
 			}
+			step->complete = step->complete && !span->cut;
 			if (step->start_ns == LAG_NONE || span->start_ns < step->start_ns)
 				step->start_ns = span->start_ns;
 			if (step->end_ns == LAG_NONE || span->end_ns > step->end_ns)
@@ -271,13 +323,18 @@ enum lag_status lag_steps_find(const struct lag_trace *trace, const char *step_b
 	}
 	place_marks(&marks, out);
 	lag_vec_release(&marks);
-	for (size_t r = 0; r < trace->n_ranks; r++) {
+	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++) {
 		size_t n = steps_of_rank(out, r, order);
 
 		place_events(trace, out, r, order, n);
 		tile(trace, out, r, order, n);
+		status = mark_cut(trace, out, r);
 	}
 	free(order);
+	if (lag_failed(status)) {
+		lag_steps_release(out);
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the steps");
+	}
 	sum_up(trace, out);
 	drop_empty(out, trace);
 	return LAG_OK;

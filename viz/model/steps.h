@@ -21,12 +21,14 @@ struct lag_step_span {
 				   * work) to the end of its last GPU work launched in this step */
 	size_t gpu_first,
 		gpu_last; /* inclusive index range in gpu[] that holds its events, if any */
+	bool cut;         /* holds work that never ended, or a time without recording, or its end */
 };
 
 struct lag_step {
 	int64_t number;           /* as annotated, else counted from 0 */
 	int64_t start_ns, end_ns; /* over all recorded ranks: earliest start, latest end */
-	bool complete; /* every recorded rank has it whole: only such steps enter statistics */
+	bool complete; /* every recorded rank has it whole: only such steps enter statistics. Work
+			* that never ended, gaps, and the last step of a rank that was killed are not */
 };
 
 struct lag_steps {

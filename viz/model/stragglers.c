@@ -176,7 +176,7 @@ static enum lag_status judge_hosts(struct work *w)
 	return stall && copy && count ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
-/* Exposed waiting by whom it was for: by rank over all steps, and who was it most in each step. */
+/* Exposed waiting by whom it was for: by rank over the whole steps, and who was it most in each. */
 static enum lag_status blame(struct work *w)
 {
 	size_t n = w->trace->n_ranks;
@@ -195,7 +195,7 @@ static enum lag_status blame(struct work *w)
 		launch = &w->trace->launches[slice->launch];
 		last = w->waits->launch[slice->launch].last;
 		step = launch->gpu >= 0 ? w->steps->of_gpu[launch->gpu] : -1;
-		if (last < 0 || step < 0)
+		if (last < 0 || step < 0 || !w->steps->steps[step].complete)
 			continue;
 		caused[(size_t)step * n + (size_t)last] += slice->end_ns - slice->start_ns;
 		w->out->ranks[last].waiting_caused_ns += slice->end_ns - slice->start_ns;

@@ -33,7 +33,7 @@ struct lag_straggler {
 	/* Part of the cost that may be the GPU's own nature, by which sound ones differ (sigma). LAG_NONE:
 	 * not accused of a slow GPU. */
 	int64_t step_cost_error_ns;
-	int64_t waiting_caused_ns; /* exposed waiting of others for it, all steps; LAG_NONE withheld */
+	int64_t waiting_caused_ns; /* exposed waiting of others for it, whole steps; LAG_NONE withheld */
 	/* Waiting of others, exposed or not, that the replay without its slowness does not have: the delay
 	 * is followed to where it began. LAG_NONE: not accused, withheld. */
 	int64_t waiting_root_ns;
@@ -49,7 +49,7 @@ struct lag_stragglers {
 	size_t n_accused;   /* chronic, rotating and one-off */
 	size_t n_unsure;    /* cannot tell */
 	char withheld[160]; /* why blame is withheld; "" = it is not */
-	int64_t waiting_ns; /* exposed waiting that someone was last in, all ranks and steps */
+	int64_t waiting_ns; /* exposed waiting that someone was last in, all ranks, whole steps */
 };
 
 const char *lag_verdict_name(enum lag_verdict verdict); /* "chronic", ... */

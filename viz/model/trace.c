@@ -209,6 +209,26 @@ void lag_trace_close(struct lag_trace *t)
 	free(t);
 }
 
+size_t lag_trace_n_recorded(const struct lag_trace *trace)
+{
+	size_t n = 0;
+
+	for (size_t r = 0; r < trace->n_ranks; r++)
+		n += trace->ranks[r].recorded;
+	return n;
+}
+
+int64_t lag_trace_clock_error(const struct lag_trace *trace)
+{
+	int64_t worst = 0;
+
+	for (size_t r = 0; r < trace->n_ranks; r++) {
+		if (trace->ranks[r].recorded && trace->ranks[r].uncertainty_ns > worst)
+			worst = trace->ranks[r].uncertainty_ns;
+	}
+	return worst == INT64_MAX || lag_trace_n_recorded(trace) < 2 ? LAG_NONE : worst;
+}
+
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank)
 {
 	size_t lo = 0, hi = trace->n_ranks;

@@ -231,6 +231,11 @@ static inline const char *lag_trace_text(const struct lag_trace *trace, uint32_t
 /* Index of a rank number, -1 when the job has no such rank. */
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank);
 
+/* Clock error between the recorded ranks: the worst of them. LAG_NONE: not known, or there are no two
+ * ranks to compare. */
+int64_t lag_trace_clock_error(const struct lag_trace *trace);
+size_t lag_trace_n_recorded(const struct lag_trace *trace);
+
 /* First gpu event of rank index r that ends after ns; gpu_end of the rank if none. Among events that
  * started before ns only the last LAG_FIND_GPU_BACK are looked at. */
 #define LAG_FIND_GPU_BACK 4096

@@ -48,28 +48,25 @@ static void trust_part(struct lag_json *json, const struct lag_table *table,
 		       const struct lag_trace *t)
 {
 	static const char *const outcomes[] = { "fine", "finding", "unsure" };
-	int64_t worst = 0, lost = 0;
+	int64_t lost = 0, clock_ns = t ? lag_trace_clock_error(t) : LAG_NONE;
 
 	lag_json_key(json, "trust");
 	lag_json_begin(json, '{');
 	lag_json_key(json, "outcome");
 	lag_json_text(json, outcomes[table->outcome]);
 	if (t) {
-		for (size_t r = 0; r < t->n_ranks; r++) {
-			if (t->ranks[r].recorded && t->ranks[r].uncertainty_ns > worst)
-				worst = t->ranks[r].uncertainty_ns;
+		for (size_t r = 0; r < t->n_ranks; r++)
 			lost += (int64_t)t->ranks[r].lost;
-		}
 		missing(json, t);
 		lag_json_key(json, "lost");
 		lag_json_int(json, lost);
 		lag_json_key(json, "quarantined");
 		lag_json_int(json, t->n_quarantined);
 		lag_json_key(json, "clock_uncertainty_ns");
-		if (worst == INT64_MAX) {
+		if (clock_ns == LAG_NONE) {
 			lag_json_null(json);
 		} else {
-			lag_json_int(json, worst);
+			lag_json_int(json, clock_ns);
 		}
 	}
 	lag_json_key(json, "notes");

@@ -48,16 +48,12 @@ static enum lag_status step_times(const struct lag_steps *steps, struct lag_fact
 
 static void records(const struct lag_trace *trace, struct lag_facts *out)
 {
-	int64_t worst = 0;
-
 	for (size_t r = 0; r < trace->n_ranks; r++) {
 		out->n_ranks++;
 		out->n_recorded += trace->ranks[r].recorded;
-		if (trace->ranks[r].recorded && trace->ranks[r].uncertainty_ns > worst)
-			worst = trace->ranks[r].uncertainty_ns;
 	}
 	out->n_hosts = (int)trace->n_hosts;
-	out->clock_ns = worst == INT64_MAX ? LAG_NONE : worst;
+	out->clock_ns = lag_trace_clock_error(trace);
 }
 
 /* What the trust analysis warns of; an analysis that fails is a warning by itself. */
