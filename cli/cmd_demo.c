@@ -63,7 +63,7 @@ static void describe_cluster(const char *dir)
 static int record(const char *self, const char *dir, const char *steps)
 {
 	char simrun[PATH_MAX], train[PATH_MAX];
-	char line[4 * PATH_MAX];
+	char line[5 * PATH_MAX];
 	char *argv[ARGS_MAX];
 	size_t n = 0;
 	struct lag_err err;
@@ -154,7 +154,7 @@ static enum lag_status make_folder(const char *asked, char *dir, size_t room, st
 
 static int run(const struct lag_args *args)
 {
-	char dir[PATH_MAX];
+	char dir[PATH_MAX - 16]; /* names in it follow */
 	const char *steps = lag_args_get(args, "steps");
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
