@@ -147,8 +147,7 @@ static enum lag_status add_brackets(struct observer *o)
 				.device = lag_merge_device(p, r->device),
 				.realtime_ns = r->realtime_ns,
 				.cupti_ns = r->cupti_ns,
-				.monotonic_ns = r->monotonic_ns == LAG_NONE ? 0
-									    : r->monotonic_ns,
+				.monotonic_ns = r->monotonic_ns == LAG_NONE ? 0 : r->monotonic_ns,
 				.bracket_ns = r->bracket_ns,
 			};
 		}
