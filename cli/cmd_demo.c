@@ -17,7 +17,7 @@
 #define DEMOS_MAX 999
 
 /* Runs argv and waits; its exit code, 128 + signal, or -1. */
-static int run_program(char *const *argv)
+static int wait_for(char *const *argv)
 {
 	pid_t pid = fork();
 	int status;
@@ -35,13 +35,22 @@ static int run_program(char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Splits words at unit separators into argv; the words point into text. */
-static void split(char *text, char **argv, size_t *n)
+/* Runs a program given as words with unit separators between them (paths may hold blanks). */
+static int run_program(struct lag_buf *words)
 {
-	for (char *word = strtok(text, "\037"); word && *n + 1 < ARGS_MAX;
-	     word = strtok(NULL, "\037"))
-		argv[(*n)++] = word;
-	argv[*n] = NULL;
+	char *argv[ARGS_MAX] = { NULL };
+	size_t n = 0;
+	int code = -1;
+
+	if (!words->failed) {
+		for (char *word = strtok(words->text, "\037"); word && n + 1 < ARGS_MAX;
+		     word = strtok(NULL, "\037"))
+			argv[n++] = word;
+	}
+	if (n)
+		code = wait_for(argv);
+	lag_buf_release(words);
+	return code;
 }
 
 static int fail(const char *what, int code)
@@ -63,24 +72,19 @@ static void describe_cluster(const char *dir)
 static int record(const char *self, const char *dir, const char *steps)
 {
 	char simrun[PATH_MAX], train[PATH_MAX];
-	char line[5 * PATH_MAX];
-	char *argv[ARGS_MAX];
-	size_t n = 0;
+	struct lag_buf words = { 0 };
 	struct lag_err err;
 
 	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
 	    lag_failed(lag_where("tests/apps/pipetrain", train, sizeof(train), &err)))
 		return lag_cmd_fail("demo", &err);
 	describe_cluster(dir);
-	/* Unit separators: paths may hold blanks. */
-	(void)snprintf(
-		line, sizeof(line),
-		"%s\037record\037-o\037%s/run\037--\037%s\037-n\0378\037--hosts\0374\037--\037%s"
-		"\037--pp\0374\037--dp\0372\037--microbatches\0378\037--fwd-us\0371500\037--"
-		"steps\037%s",
-		self, dir, simrun, train, steps);
-	split(line, argv, &n);
-	return run_program(argv);
+	lag_buf_printf(&words,
+		       "%s\037record\037-o\037%s/run\037--\037%s\037-n\0378\037--hosts\0374"
+		       "\037--\037%s\037--pp\0374\037--dp\0372\037--microbatches\0378"
+		       "\037--fwd-us\0371500\037--steps\037%s",
+		       self, dir, simrun, train, steps);
+	return run_program(&words);
 }
 
 /* How a user calls this program from here: by its name where the PATH leads to it, else by its path,
@@ -106,29 +110,26 @@ static const char *callable(const char *self)
 
 static int merge_and_report(char *self, const char *dir)
 {
-	char run[PATH_MAX], db[PATH_MAX];
-	char *merge[] = { self, (char[]){ "merge" }, run, (char[]){ "-f" }, (char[]){ "-o" }, db,
-			  NULL };
-	char *report[] = { self, (char[]){ "report" }, db, NULL };
+	struct lag_buf merge = { 0 }, report = { 0 };
 	const char *name;
 	int code;
 
-	(void)snprintf(run, sizeof(run), "%s/run", dir);
-	(void)snprintf(db, sizeof(db), "%s/run.db", dir);
-	code = run_program(merge);
+	lag_buf_printf(&merge, "%s\037merge\037%s/run\037-f\037-o\037%s/run.db", self, dir, dir);
+	code = run_program(&merge);
 	if (code != LAG_EXIT_OK)
 		return fail("laggard merge", code);
 	putchar('\n');
 	(void)fflush(stdout);
-	code = run_program(report);
+	lag_buf_printf(&report, "%s\037report\037%s/run.db", self, dir);
+	code = run_program(&report);
 	if (code != LAG_EXIT_OK && code != LAG_EXIT_FINDING)
 		return fail("laggard report", code);
 	name = callable(self);
 	printf("\nTry next:\n"
-	       "  %s tui %s\n"
-	       "  %s report stragglers %s\n"
-	       "  %s export -t chrome %s -o %s/trace.json.gz\n",
-	       name, db, name, db, name, db, dir);
+	       "  %s tui %s/run.db\n"
+	       "  %s report stragglers %s/run.db\n"
+	       "  %s export -t chrome %s/run.db -o %s/trace.json.gz\n",
+	       name, dir, name, dir, name, dir, dir);
 	return LAG_EXIT_OK;
 }
 
@@ -154,7 +155,7 @@ static enum lag_status make_folder(const char *asked, char *dir, size_t room, st
 
 static int run(const struct lag_args *args)
 {
-	char dir[PATH_MAX - 16]; /* names in it follow */
+	char dir[PATH_MAX];
 	const char *steps = lag_args_get(args, "steps");
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
