@@ -367,6 +367,95 @@ static void a_report_says_what_it_was_narrowed_to(void **state)
 	lag_context_free(ctx);
 }
 
+/* Messages to a rank without a record may be a pipeline's or a ring's: unsure is an answer. */
+static void messages_to_a_missing_rank_have_no_known_role(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	tb_missing(&tb, 1);
+	comm = tb_comm(&tb, "pair", pair, 2);
+	for (int i = 0; i < 4; i++)
+		tb_op(&tb, comm, 0, LAG_FUNC_SEND, i, 1, 4096, i * 1000, i * 1000 + 100);
+	ctx = context(&tb, NULL);
+	run("communicators", ctx, &t);
+	assert_string_equal(cell(&t, 0, "role")->text, "unsure");
+	lag_table_release(&t);
+	run("waits", ctx, &t);
+	assert_int_equal(t.n_rows, 0);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
+/* Two communicators with the same members, used at the same time, are never mixed up. */
+static void twin_communicators_are_matched_apart(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t twin[2];
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	twin[0] = tb_comm(&tb, "a", pair, 2);
+	twin[1] = tb_comm(&tb, "b", pair, 2);
+	for (int c = 0; c < 2; c++) {
+		for (int r = 0; r < 2; r++) {
+			int64_t at = c * 10000 + r * 1000 * (c + 1);
+
+			tb_op(&tb, twin[c], r, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, at,
+			      c * 10000 + 5000);
+		}
+	}
+	ctx = context(&tb, NULL);
+	run("waits", ctx, &t);
+	assert_int_equal(t.n_rows, 1);
+	assert_int_equal(cell(&t, 0, "for_rank")->i, 1);
+	assert_int_equal(cell(&t, 0, "wait_ns")->i, 1000 + 2000);
+	assert_int_equal(cell(&t, 0, "longest_ns")->i, 2000);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
+/* Ranges of steps that overlap (a prefetching loop opens the next before it closes this one): each ns
+ * and each kernel is in one step at most. */
+static void overlapping_annotations_count_nothing_twice(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	int64_t time_ns = 0;
+
+	(void)state;
+	tb_init(&tb, 1, 1);
+	/* Launched before the first step: in none. */
+	tb_launched(&tb, tb_kernel(&tb, 0, 7, "warm-up", 10, 50), 1, 5, 6);
+	for (int s = 0; s < 4; s++) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "step %d", s);
+		tb_range(&tb, 0, 1, name, 100 + s * 1000, 100 + s * 1000 + 1200);
+		tb_launched(&tb, tb_kernel(&tb, 0, 7, "gemm", 200 + s * 1000, 200 + s * 1000 + 700),
+			    1, 150 + s * 1000, 160 + s * 1000);
+	}
+	ctx = context(&tb, NULL);
+	run("steps", ctx, &t);
+	for (size_t i = 0; i < t.n_rows; i++)
+		time_ns += cell(&t, i, "step_ns")->i;
+	assert_int_equal(t.n_rows, 4);
+	assert_true(time_ns <= 4000);
+	lag_table_release(&t);
+	run("ledger", ctx, &t);
+	assert_int_equal(cell(&t, 0, "compute_ns")->i, 4 * 700);
+	assert_int_equal(cell(&t, 0, "time_ns")->i, time_ns);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +468,9 @@ int main(void)
 		cmocka_unit_test(a_step_with_a_gap_is_not_whole),
 		cmocka_unit_test(a_lone_rank_states_no_clock_error_and_names_nobody),
 		cmocka_unit_test(a_report_says_what_it_was_narrowed_to),
+		cmocka_unit_test(messages_to_a_missing_rank_have_no_known_role),
+		cmocka_unit_test(twin_communicators_are_matched_apart),
+		cmocka_unit_test(overlapping_annotations_count_nothing_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

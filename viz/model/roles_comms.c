@@ -47,11 +47,13 @@ static struct shape shape_of(const struct lag_trace *trace, const struct lag_rol
 	struct shape s = { true, true, true, comm->n_members > 0, true };
 	int32_t stage = -2, pipeline = -2, host = -2;
 
+	/* Members without a record are not even in the list where nothing tells who they are. */
+	s.known = s.known && (int64_t)comm->n_members == comm->n_ranks;
 	for (uint32_t m = 0; m < comm->n_members; m++) {
 		int32_t r = trace->members[comm->first_member + m].r;
 		const struct lag_rank_role *role;
 
-		if (r < 0) {
+		if (r < 0 || !trace->ranks[r].recorded) {
 			s.known = false;
 			continue;
 		}
@@ -138,6 +140,9 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 	bool whole = comm->n_ranks == world_size(trace);
 
 	if (t->n_collectives == 0 && t->n_messages == 0)
+		return LAG_ROLE_UNSURE;
+	/* Messages to ranks that nothing is known of may be a pipeline's as well. */
+	if (t->n_collectives == 0 && !s.known)
 		return LAG_ROLE_UNSURE;
 	if (t->n_collectives == 0)
 		return s.same_pipeline ? LAG_ROLE_PIPELINE : LAG_ROLE_CONTEXT;

@@ -61,11 +61,16 @@ static enum lag_status collect(const struct lag_trace *trace, const char *beginn
 			struct lag_step_mark *mark;
 
 			if (!is_host_range(range) || range->end_ns == LAG_NONE ||
-			    range->start_ns < last_end)
+			    range->end_ns <= last_end)
 				continue;
 			number = match(lag_trace_text(trace, range->name), beginning, given);
 			if (number == -2)
 				continue;
+			/* One that begins before the last has ended (a loop that fetches ahead) ends it:
+			 * work belongs to one step. */
+			if (range->start_ns < last_end)
+				LAG_VEC_AT(marks, struct lag_step_mark, marks->n - 1).until_ns =
+					range->start_ns;
 			mark = lag_vec_push(marks);
 			if (!mark)
 				return LAG_ERR_SYSTEM;
