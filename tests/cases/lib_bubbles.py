@@ -26,6 +26,7 @@ class SimTruth:
     def __init__(self, folder, truth, shape, dp, layers):
         self.shape, self.dp, self.layers = shape, dp, layers
         self.folder, self.truth = pathlib.Path(folder), truth
+        self.called = {}  # (rank, start of a communication kernel) -> when its host enqueued it
         self.blocks = [[self.blocks_of(s, s * dp + g) for s in range(shape.p)] for g in range(dp)]
         self.n_steps = len(self.blocks[0][0])
         self.messages = [self.messages_of(g) for g in range(dp)]
@@ -47,6 +48,8 @@ class SimTruth:
         steps, todo = [], []
         order = oracle.blocks_in_order(self.shape, stage)
         for row in rows:
+            if row["kind"] == "comm":
+                self.called[rank, row["start_ns"]] = row["enqueued_ns"]
             if row["kind"] != "kernel" or "multi_tensor_apply" in row["name"]:
                 continue
             if not todo:
@@ -61,7 +64,8 @@ class SimTruth:
         return steps
 
     def messages_of(self, replica):
-        """{(stage, step, block): message with its result}, k-th send to k-th receive of each flow."""
+        """{(stage, step, block): (message with its result, when the hosts enqueued its send and receive)},
+        k-th send to k-th receive of each flow."""
         members = {}
         for op in self.truth["operations"]:
             for m in op["ranks"]:
@@ -88,7 +92,8 @@ class SimTruth:
             for k, (send, recv) in enumerate(zip(sorted(sends), sorted(recvs))):
                 both, eager = max(send[0], recv[0]), send[1] <= recv[0]
                 out[src, k // len(blocks), blocks[k % len(blocks)]] = \
-                    oracle.Message(recv[1] - both, send[1] - (send[0] if eager else both), eager)
+                    (oracle.Message(recv[1] - both, send[1] - (send[0] if eager else both), eager),
+                     self.called[src * self.dp + replica, send[0]], self.called[dst * self.dp + replica, recv[0]])
         return out
 
     def step(self, replica, i):
@@ -97,10 +102,13 @@ class SimTruth:
         finish = max(rows[-1]["end_ns"] for stage in blocks for rows in stage.values())
         durations = [{b: sum(r["end_ns"] - r["start_ns"] for r in rows) for b, rows in stage.items()}
                      for stage in blocks]
-        messages = [{b: m for (s, k, b), m in self.messages[replica].items() if (s, k) == (stage, i)}
-                    for stage in range(self.shape.p)]
+        messages, called = [{} for _ in blocks], {}
+        for (s, k, b), (message, send, recv) in self.messages[replica].items():
+            if k == i:
+                messages[s][b] = message
+                called.update({((s, b), True): send - begin, ((s, b), False): recv - begin})
         ready = [{b: max(0, rows[0]["enqueued_ns"] - begin) for b, rows in stage.items()} for stage in blocks]
-        return oracle.Step(durations, messages, ready, finish - begin, [sum(d.values()) for d in durations])
+        return oracle.Step(durations, messages, ready, finish - begin, [sum(d.values()) for d in durations], called)
 
     def steps(self):
         return [[self.step(g, i) for i in range(self.n_steps)] for g in range(self.dp)]

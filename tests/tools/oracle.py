@@ -144,8 +144,8 @@ def ops_in_order(shape, orders, lane):
 class Network:
     """Executes sends and receives: those of a lane one after the other."""
 
-    def __init__(self, shape, orders, message, lane, at):
-        self.shape, self.message, self.at = shape, message, at
+    def __init__(self, shape, orders, message, lane, at, ready):
+        self.shape, self.message, self.at, self.ready = shape, message, at, ready
         self.queues = ops_in_order(shape, orders, lane)
         self.produced = {None}
         self.running = {name: None for name in self.queues}  # parts that have not ended
@@ -164,6 +164,10 @@ class Network:
     def try_start(self, now, name):
         queue = self.queues[name]
         if self.running[name] is not None or not queue or queue[0].after not in self.produced:
+            return
+        called = max(self.ready(*part) for part in queue[0].parts) if self.ready else now
+        if called > now:
+            self.at(called, "called", name)
             return
         self.running[name] = len(queue[0].parts)
         for key, sends in queue[0].parts:
@@ -188,10 +192,10 @@ class Network:
         return [consumer(self.shape, *key) for key, sends in op.parts if not sends]
 
 
-def simulate(shape, duration, message=None, ready=None, lane=streams):
+def simulate(shape, duration, message=None, ready=None, lane=streams, message_ready=None):
     """Runs one step. duration(stage, block); message(stage, block) with that block's result, beside the
-    compute of both ends, without it arriving at once; ready(stage, block): no block starts before. All
-    in one unit. Stages compute one block at a time, in the schedule's order, as soon as its input is
+    compute of both ends, without it arriving at once; ready(stage, block): no block starts before;
+    message_ready((stage, block), sends): nor its send or receive. All in one unit. Stages compute one block at a time, in the schedule's order, as soon as its input is
     there."""
     orders = [blocks_in_order(shape, s) for s in range(shape.p)]
     position = [0] * shape.p
@@ -219,13 +223,16 @@ def simulate(shape, duration, message=None, ready=None, lane=streams):
         start[stage][block] = begin
         at(begin + duration(stage, block), "done", stage, block)
 
-    network = Network(shape, orders, message, lane, at) if message else None
+    network = Network(shape, orders, message, lane, at, message_ready) if message else None
     if network:
         network.begin(0)
     for s in range(shape.p):
         try_start(s)
     while events:
         now, _, what, args = heapq.heappop(events)
+        if what == "called":
+            network.try_start(now, *args)
+            continue
         if what == "part ends":
             for stage, block in network.part_ends(now, *args):
                 arrived[stage][block] = now
@@ -252,8 +259,8 @@ RUNGS = ("imbalance", "slow_ranks", "variation", "send_recv", "host")
 
 # What really happened in one step of one pipeline: per stage {block: duration}, {block: Message with its
 # result}, {block: earliest start by the host, from the window's begin}; the window and the time that
-# each stage worked in it.
-Step = namedtuple("Step", "durations messages ready window busy")
+# each stage worked in it; {((stage, block), sends): earliest start of sends and receives by the host}.
+Step = namedtuple("Step", "durations messages ready window busy message_ready", defaults=({},))
 
 
 class Medians:
@@ -307,7 +314,8 @@ def ladder(shape, medians, replica, step, lane=streams):
                simulate(shape, of_rank),
                simulate(shape, real),
                simulate(shape, real, message, None, lane),
-               simulate(shape, real, message, ready, lane)]
+               simulate(shape, real, message, ready, lane,
+                        lambda key, sends: step.message_ready.get((key, sends), 0))]
     out = []
     for s in range(shape.p):
         bubbles = [r.stages[s].bubble for r in replays]
@@ -381,7 +389,7 @@ def check_orders():
     return len(cases)
 
 
-def longest_path(shape, duration, message, ready, lane):
+def longest_path(shape, duration, message, ready, lane, message_ready):
     """The same rules as equations, relaxed until nothing changes."""
     orders = [blocks_in_order(shape, s) for s in range(shape.p)]
     lanes = ops_in_order(shape, orders, lane)
@@ -393,7 +401,7 @@ def longest_path(shape, duration, message, ready, lane):
         for ops in lanes.values():
             before = 0
             for op in ops:
-                begin = max(before, end[op.after] if op.after else 0)
+                begin = max(before, end[op.after] if op.after else 0, *(message_ready(*part) for part in op.parts))
                 ends = []
                 for key, sends in op.parts:
                     changed |= start.get((key, sends)) != begin
@@ -432,8 +440,10 @@ def check_random():
         table = {(s, b): (rng.randint(1, 50), message(), rng.randint(0, 300))
                  for s in range(p) for b in blocks_in_order(shape, s)}
         fns = [lambda s, b, i=i: table[s, b][i] for i in range(3)]
-        t = simulate(shape, *fns, lane)
-        for (s, b), want in longest_path(shape, *fns, lane).items():
+        called = {(key, sends): rng.choice((0, rng.randint(0, 300))) for key in table for sends in (False, True)}
+        fns += [lane, lambda key, sends: called[key, sends]]
+        t = simulate(shape, *fns)
+        for (s, b), want in longest_path(shape, *fns).items():
             near(t.end[s][b], want, f"seed {seed}, {shape}, stage {s}, {b}")
         n += 1
     return n

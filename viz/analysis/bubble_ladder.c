@@ -13,6 +13,8 @@
 
 /* What begins this soon after what was launched before it has waited for it. */
 #define FOLLOWS_NS 50000
+/* What lies between a launch and the earliest start is the GPU's, up to this. */
+#define LATENCY_NS 10000
 
 static enum lag_status allocate(struct lag_ladder *l)
 {
@@ -181,9 +183,24 @@ static bool not_before(int64_t *at, int64_t ns)
 	return ns != LAG_NONE;
 }
 
-/* What must have ended before an operation begins: what runs before it, and the blocks it comes from. */
-static bool begin_message(const struct lag_ladder *l, struct lag_message_op *op)
+/* Earliest begin of an operation by its launch, as of blocks; LAG_NONE unknown. */
+static int64_t launched_from(const struct climb *c, const struct lag_message_op *op)
 {
+	const struct lag_launch *launch = &c->l->trace->launches[op->launch];
+	int64_t ns = c->l->trace->gpu[launch->gpu].launch_start_ns;
+	int64_t latest = ns == LAG_NONE ? LAG_NONE : lag_ns_add(ns, LATENCY_NS);
+
+	if (ns == LAG_NONE)
+		return LAG_NONE;
+	if (launch->start_ns > ns)
+		ns = launch->start_ns < latest ? launch->start_ns : latest;
+	return lag_ns_add(ns, -c->window.start_ns);
+}
+
+/* What must have ended before an operation begins: what runs before it, and the blocks it comes from. */
+static bool begin_message(const struct climb *c, struct lag_message_op *op)
+{
+	const struct lag_ladder *l = c->l;
 	const struct lag_message_op *ops = l->ops.items;
 	const int32_t blocks[2] = { op->sends, op->after };
 	int64_t at = 0;
@@ -195,6 +212,8 @@ static bool begin_message(const struct lag_ladder *l, struct lag_message_op *op)
 		if (blocks[k] >= 0)
 			ready = not_before(&at, l->end_ns[blocks[k]]) && ready;
 	}
+	if (c->rung >= LAG_RUNG_HOST)
+		(void)not_before(&at, launched_from(c, op));
 	if (ready)
 		op->begin_ns = at;
 	return ready;
@@ -217,14 +236,15 @@ static bool end_message(const struct lag_ladder *l, struct lag_message_op *op)
 }
 
 /* Begins and ends what sends and receives can; true when any did. */
-static bool advance_messages(struct lag_ladder *l)
+static bool advance_messages(const struct climb *c)
 {
+	const struct lag_ladder *l = c->l;
 	struct lag_message_op *ops = l->ops.items;
 	bool moved = false;
 
 	for (size_t i = 0; i < l->ops.n; i++) {
 		if (ops[i].begin_ns == LAG_NONE)
-			moved = begin_message(l, &ops[i]) || moved;
+			moved = begin_message(c, &ops[i]) || moved;
 		if (ops[i].begin_ns != LAG_NONE && ops[i].end_ns == LAG_NONE)
 			moved = end_message(l, &ops[i]) || moved;
 	}
@@ -303,7 +323,7 @@ static bool replay(struct climb *c, int64_t *window_ns)
 
 	reset(c);
 	while (moved) {
-		moved = c->rung >= LAG_RUNG_SEND_RECV && advance_messages(c->l);
+		moved = c->rung >= LAG_RUNG_SEND_RECV && advance_messages(c);
 		for (int32_t s = 0; s < c->group->n_stages; s++) {
 			while (c->next[s] < c->to[s] && run_block(c, s, c->next[s], &at_ns)) {
 				int64_t end_ns = c->l->end_ns[c->next[s]++];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.<rank>.csv (SIMGPU_TRUTH_WORK=1): the true times of every kernel, copy and set, one line each
+/* work.<rank>.csv (SIMGPU_TRUTH_WORK=1): the true times of all work on the device, one line each
  * in the order in which the engine decided them. Engine lock held. */
 #include "tests/simgpu/cuda/engine.h"
 
@@ -38,9 +38,10 @@ void sim_truth_work(const struct sim_op *op)
 		[SIM_OP_KERNEL] = "kernel",
 		[SIM_OP_MEMCPY] = "copy",
 		[SIM_OP_MEMSET] = "set",
+		[SIM_OP_COMM] = "comm",
 	};
 
-	if (!work.file || op->kind > SIM_OP_MEMSET || work.pid != getpid()) {
+	if (!work.file || op->kind > SIM_OP_COMM || work.pid != getpid()) {
 		return;
 	}
 	fprintf(work.file, "%s,%u,%u,%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s\n",
