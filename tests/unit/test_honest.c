@@ -367,6 +367,69 @@ static void a_report_says_what_it_was_narrowed_to(void **state)
 	lag_context_free(ctx);
 }
 
+/* Text of the first row of `trust` of this kind, and the rank it is about. */
+static void check_unfinished(struct trace_builder *tb, int64_t rank, const char *words)
+{
+	struct lag_context *ctx = context(tb, NULL);
+	struct lag_table t;
+	size_t i = 0;
+
+	run("trust", ctx, &t);
+	while (i < t.n_rows && strcmp(cell(&t, i, "kind")->text, "unfinished") != 0)
+		i++;
+	assert_true(i < t.n_rows);
+	if (!strstr(cell(&t, i, "text")->text, words))
+		fail_msg("\"%s\" lacks \"%s\"", cell(&t, i, "text")->text, words);
+	if (rank == LAG_NONE)
+		assert_true(cell(&t, i, "rank")->null);
+	else
+		assert_int_equal(cell(&t, i, "rank")->i, rank);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
+/* Called, started, ended: communication hangs only where all members have started. */
+static void what_never_ended_is_told_by_how_far_each_came(void **state)
+{
+	struct trace_builder tb;
+	uint32_t comm;
+	int32_t launch;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	for (int r = 0; r < 2; r++)
+		tb_op(&tb, comm, r, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 100, LAG_NONE);
+	check_unfinished(&tb, LAG_NONE, "every member had started and 0 ended");
+
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 100, LAG_NONE);
+	tb_kernel(&tb, 1, 7, "endless", 50, LAG_NONE);
+	launch = tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 120, 130);
+	LAG_VEC_AT(&tb.launches, struct lag_launch, launch).start_ns = LAG_NONE;
+	LAG_VEC_AT(&tb.launches, struct lag_launch, launch).end_ns = LAG_NONE;
+	check_unfinished(&tb, 1, "not known to have started; on the GPU ran endless");
+
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 100, LAG_NONE);
+	tb_kernel(&tb, 1, 7, "gemm", 50, 160);
+	check_unfinished(&tb, 1, "this rank never called it");
+
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 100, LAG_NONE);
+	tb_kernel(&tb, 1, 7, "gemm", 50, 60);
+	check_unfinished(&tb, 1, "this rank's recording ends before");
+
+	tb_init(&tb, 2, 2);
+	tb_missing(&tb, 1);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, 100, LAG_NONE);
+	check_unfinished(&tb, LAG_NONE, "cannot tell why, 1 of 2 members");
+}
+
 /* Messages to a rank without a record may be a pipeline's or a ring's: unsure is an answer. */
 static void messages_to_a_missing_rank_have_no_known_role(void **state)
 {
@@ -468,6 +531,7 @@ int main(void)
 		cmocka_unit_test(a_step_with_a_gap_is_not_whole),
 		cmocka_unit_test(a_lone_rank_states_no_clock_error_and_names_nobody),
 		cmocka_unit_test(a_report_says_what_it_was_narrowed_to),
+		cmocka_unit_test(what_never_ended_is_told_by_how_far_each_came),
 		cmocka_unit_test(messages_to_a_missing_rank_have_no_known_role),
 		cmocka_unit_test(twin_communicators_are_matched_apart),
 		cmocka_unit_test(overlapping_annotations_count_nothing_twice),

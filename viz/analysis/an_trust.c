@@ -5,6 +5,9 @@
 
 #include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
+#include "viz/analysis/unfinished.h"
+
+#define UNFINISHED_SHOWN 4 /* what came later mostly waits for the first */
 
 static const struct lag_column columns[] = {
 	{ "severity", "severity", LAG_UNIT_TEXT, NULL }, { "kind", "kind", LAG_UNIT_TEXT, NULL },
@@ -110,14 +113,35 @@ static void processes(const struct lag_context *ctx, const struct lag_trace *t,
 	}
 }
 
+/* What had begun and not ended tells where a run stood; rank lists do not narrow it: who is missing
+ * from it may be another rank. */
+static enum lag_status unfinished(const struct lag_trace *t, struct lag_table *out,
+				  struct lag_err *err)
+{
+	struct lag_vec found;
+	enum lag_status status = lag_unfinished_find(t, &found, err);
+
+	for (size_t i = 0; !lag_failed(status) && i < found.n && i < UNFINISHED_SHOWN; i++) {
+		const struct lag_unfinished *u = &LAG_VEC_AT(&found, struct lag_unfinished, i);
+
+		row(out, 1, "unfinished", u->rank, LAG_NONE, u->text);
+	}
+	lag_vec_release(&found);
+	return status;
+}
+
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_waits *waits = lag_context_waits(ctx, err);
 	struct lag_buf text = { 0 };
+	enum lag_status status;
 
 	if (!waits)
 		return err->status;
+	status = unfinished(t, out, err);
+	if (lag_failed(status))
+		return status;
 	missing_ranks(t, out);
 	losses(ctx, t, out);
 	processes(ctx, t, out);
