@@ -69,21 +69,32 @@ static void describe_cluster(const char *dir)
 	(void)setenv("PIPETRAIN_RDV", dir, 1);
 }
 
-static int record(const char *self, const char *dir, const char *steps)
-{
+/* The simulated GPUs and the program that trains on them. */
+struct parts {
 	char simrun[PATH_MAX], train[PATH_MAX];
-	struct lag_buf words = { 0 };
-	struct lag_err err;
+};
 
-	if (lag_failed(lag_where("simgpu/simrun", simrun, sizeof(simrun), &err)) ||
-	    lag_failed(lag_where("tests/apps/pipetrain", train, sizeof(train), &err)))
-		return lag_cmd_fail("demo", &err);
+static enum lag_status find_parts(struct parts *p, struct lag_err *err)
+{
+	if (lag_failed(lag_where("simgpu/simrun", p->simrun, sizeof(p->simrun), err)) ||
+	    lag_failed(lag_where("tests/apps/pipetrain", p->train, sizeof(p->train), err)))
+		return lag_err_set(
+			err, LAG_ERR_USAGE,
+			"the simulated GPUs are built, but not installed: use ./run demo "
+			"in laggard's source folder");
+	return LAG_OK;
+}
+
+static int record(const char *self, const struct parts *parts, const char *dir, const char *steps)
+{
+	struct lag_buf words = { 0 };
+
 	describe_cluster(dir);
 	lag_buf_printf(&words,
 		       "%s\037record\037-o\037%s/run\037--\037%s\037-n\0378\037--hosts\0374"
 		       "\037--\037%s\037--pp\0374\037--dp\0372\037--microbatches\0378"
 		       "\037--fwd-us\0371500\037--steps\037%s",
-		       self, dir, simrun, train, steps);
+		       self, dir, parts->simrun, parts->train, steps);
 	return run_program(&words);
 }
 
@@ -158,6 +169,7 @@ static int run(const struct lag_args *args)
 	char dir[PATH_MAX];
 	const char *steps = lag_args_get(args, "steps");
 	char self[PATH_MAX];
+	struct parts parts;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	struct lag_err err;
 	int code;
@@ -167,9 +179,10 @@ static int run(const struct lag_args *args)
 		return lag_cmd_fail("demo", &err);
 	}
 	self[n] = '\0';
-	if (lag_failed(make_folder(lag_args_get(args, "output"), dir, sizeof(dir), &err)))
+	if (lag_failed(find_parts(&parts, &err)) ||
+	    lag_failed(make_folder(lag_args_get(args, "output"), dir, sizeof(dir), &err)))
 		return lag_cmd_fail("demo", &err);
-	code = record(self, dir, steps ? steps : "12");
+	code = record(self, &parts, dir, steps ? steps : "12");
 	if (code != LAG_EXIT_OK)
 		return fail("laggard record", code);
 	return merge_and_report(self, dir);
