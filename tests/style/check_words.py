@@ -14,7 +14,12 @@ BAD = (
 
 def main():
     report = Report("words")
-    files = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True).stdout.split("\n")
+    try:
+        files = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True,
+                               check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        print("skipped: git cannot say here what is shipped")
+        return
     for rel in filter(None, files):
         path = ROOT / rel
         if rel == "tests/style/check_words.py" or not path.is_file() or b"\0" in path.read_bytes()[:4096]:
