@@ -484,6 +484,87 @@ static void twin_communicators_are_matched_apart(void **state)
 	lag_context_free(ctx);
 }
 
+/* A fused kernel's wait belongs to the kernel: it is neither split nor counted for each operation. */
+static void a_fused_kernels_wait_is_not_multiplied(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	for (int r = 0; r < 2; r++) {
+		int32_t launch =
+			tb_op(&tb, comm, r, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, r * 1000, 5000);
+
+		tb_op_more(&tb, launch, LAG_FUNC_ALL_REDUCE, 1, -1, 4096);
+		tb_op_more(&tb, launch, LAG_FUNC_ALL_REDUCE, 2, -1, 4096);
+	}
+	ctx = context(&tb, NULL);
+	run("collectives", ctx, &t);
+	assert_int_equal(cell(&t, 0, "count")->i, 3);
+	assert_true(cell(&t, 0, "wait_ns")->null);
+	assert_true(cell(&t, 0, "transfer_ns")->null);
+	assert_true(notes_say(&t, "3 of 3 instances share their kernel"));
+	lag_table_release(&t);
+	run("waits", ctx, &t);
+	assert_int_equal(t.n_rows, 1);
+	assert_int_equal(cell(&t, 0, "wait_ns")->i, 1000);
+	assert_int_equal(cell(&t, 0, "count")->i, 1);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
+/* Columns that other programs are promised, in "name:unit" words. */
+static void promised_columns_are_there(void **state)
+{
+	static const char *const promised[][2] = {
+		{ "breakdown",
+		  "rank:id span_ns:ns busy_ns:ns idle_ns:ns compute_ns:ns comm_ns:ns mem_ns:ns "
+		  "overlap_ns:ns exposed_comm_ns:ns n_gpu_events:count" },
+		{ "stragglers",
+		  "rank:id verdict:text cause:text step_cost_ns:ns step_cost_share:share "
+		  "waiting_caused_ns:ns steps_last:count steps_seen:count" },
+		{ "clock", "host:text device:id offset_ns:ns drift_ppm:ppm uncertainty_ns:ns "
+			   "bound_ns:ns" },
+		{ "bubbles", "group:id stage:id rank:id step:id window_ns:ns measured_ns:ns "
+			     "ideal_ns:ns imbalance_ns:ns slow_ranks_ns:ns variation_ns:ns "
+			     "send_recv_ns:ns host_ns:ns residual_ns:ns" },
+		{ "what-if", "scenario:text s:ratio step_ns:ns gain_ns:ns" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(promised) / sizeof(promised[0]); i++) {
+		const struct lag_analysis *a = lag_analysis_find(promised[i][0]);
+		char words[512], *rest = words;
+
+		assert_non_null(a);
+		(void)snprintf(words, sizeof(words), "%s", promised[i][1]);
+		for (char *word = strtok_r(words, " ", &rest); word;
+		     word = strtok_r(NULL, " ", &rest)) {
+			char *unit = strchr(word, ':');
+			bool found = false;
+
+			*unit++ = 0;
+			for (size_t c = 0; c < a->n_columns; c++) {
+				found = found || (!strcmp(a->columns[c].name, word) &&
+						  !strcmp(lag_unit_name(a->columns[c].unit), unit));
+			}
+			if (!found)
+				fail_msg("%s lacks %s in %s", a->name, word, unit);
+		}
+	}
+	/* A share without its denominator says nothing. */
+	for (size_t i = 0; lag_analyses[i]; i++) {
+		for (size_t c = 0; c < lag_analyses[i]->n_columns; c++) {
+			assert_true(lag_analyses[i]->columns[c].unit != LAG_UNIT_SHARE ||
+				    lag_analyses[i]->columns[c].of != NULL);
+		}
+	}
+}
+
 /* Ranges of steps that overlap (a prefetching loop opens the next before it closes this one): each ns
  * and each kernel is in one step at most. */
 static void overlapping_annotations_count_nothing_twice(void **state)
@@ -534,6 +615,8 @@ int main(void)
 		cmocka_unit_test(what_never_ended_is_told_by_how_far_each_came),
 		cmocka_unit_test(messages_to_a_missing_rank_have_no_known_role),
 		cmocka_unit_test(twin_communicators_are_matched_apart),
+		cmocka_unit_test(a_fused_kernels_wait_is_not_multiplied),
+		cmocka_unit_test(promised_columns_are_there),
 		cmocka_unit_test(overlapping_annotations_count_nothing_twice),
 	};
 

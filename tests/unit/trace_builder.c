@@ -301,6 +301,8 @@ static void match_ops(struct lag_trace *t, struct lag_vec *made)
 
 		op->instance = find_instance(t, made, op);
 		in = &LAG_VEC_AT(made, struct lag_instance, op->instance);
+		for (size_t k = 0; k < t->n_ops; k++)
+			in->flags |= k != i && t->ops[k].launch == op->launch ? 4 : 0;
 		in->n++;
 		if (launch->start_ns < in->first_start_ns)
 			in->first_start_ns = launch->start_ns;

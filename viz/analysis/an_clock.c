@@ -22,6 +22,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 
+	size_t unknown = 0;
+
 	(void)err;
 	for (size_t i = 0; i < t->n_clock; i++) {
 		const struct lag_clock_row *c = &t->clock[i];
@@ -30,11 +32,13 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		if (c->device_rank >= 0 &&
 		    !lag_context_has_rank(ctx, t->ranks[c->device_rank].rank))
 			continue;
+		unknown += c->uncertainty_ns == LAG_NONE;
 		lag_table_row(out);
 		lag_table_text(out, t->hosts[c->host].name);
 		lag_table_int(out, c->device_rank < 0 ? LAG_NONE : t->ranks[c->device_rank].device);
 		lag_table_int(out, c->device_rank < 0 ? LAG_NONE : t->ranks[c->device_rank].rank);
-		lag_table_int(out, c->from_ns);
+		/* A map without a beginning holds from the first event on. */
+		lag_table_int(out, c->from_ns <= -t->origin_ns ? LAG_NONE : c->from_ns);
 		lag_table_int(out, c->offset_ns);
 		lag_table_real(out, c->drift_ppm);
 		lag_table_int(out, c->uncertainty_ns);
@@ -47,6 +51,16 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_text(out, c->method);
 		lag_table_int(out, c->n_observations);
 	}
+	if (unknown) {
+		lag_table_note(out,
+			       "uncertainty of %zu rows is not known: nothing joins these "
+			       "clocks, or they were not compared",
+			       unknown);
+	}
+	if (t->n_clock)
+		lag_table_note(out,
+			       "bounds are of hosts, and null where nothing bounds them; from is "
+			       "null where a map always holds");
 	if (!t->n_clock)
 		lag_table_note(out, "no clock map: times are as recorded");
 	return LAG_OK;

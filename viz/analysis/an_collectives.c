@@ -102,11 +102,12 @@ static bool covers(const struct lag_context *ctx, const struct lag_steps *steps,
 	return false;
 }
 
-/* Adds the waits of all members and gives the longest, LAG_NONE when one is unknown. */
+/* Adds the waits of all members and gives the longest; LAG_NONE, and nothing added, when one is unknown. */
 static int64_t add_waits(const struct lag_trace *t, const struct lag_waits *waits,
 			 const struct lag_instance *in, struct group *g)
 {
 	int64_t longest = 0;
+	double sum = 0;
 
 	for (uint32_t i = 0; i < in->n; i++) {
 		int32_t launch = t->ops[t->instance_ops[in->first + i]].launch;
@@ -115,9 +116,10 @@ static int64_t add_waits(const struct lag_trace *t, const struct lag_waits *wait
 			return LAG_NONE;
 		if (waits->launch[launch].wait_ns > longest)
 			longest = waits->launch[launch].wait_ns;
-		g->wait_ns += (double)waits->launch[launch].wait_ns;
-		g->n_waits++;
+		sum += (double)waits->launch[launch].wait_ns;
 	}
+	g->wait_ns += sum;
+	g->n_waits += in->n;
 	return longest;
 }
 
@@ -194,10 +196,13 @@ static enum lag_status take(const struct lag_trace *t, const struct lag_waits *w
 	if (!in->complete)
 		return LAG_OK;
 	g->complete++;
+	/* What shares its kernel with other operations has no time of its own: the kernel's wait would
+	 * count once for each of them. */
+	if ((in->flags & 4) != 0)
+		return LAG_OK;
 	wait = add_waits(t, waits, in, g);
 	transfer_ns = transfer(t, waits, in);
-	/* What shares its kernel with other operations has no time of its own. */
-	if ((in->flags & 4) != 0 || transfer_ns == LAG_NONE)
+	if (transfer_ns == LAG_NONE)
 		return LAG_OK;
 	status = lag_sample_add(&g->transfers, transfer_ns);
 	if (!lag_failed(status) && wait != LAG_NONE &&
@@ -238,12 +243,21 @@ static void row(const struct lag_trace *t, const struct lag_roles *roles, struct
 
 static void write_notes(const struct lag_trace *t, struct lag_table *out)
 {
-	size_t alone = 0, incomplete = 0, hurried = 0;
+	size_t alone = 0, incomplete = 0, hurried = 0, shared = 0;
 
 	for (size_t i = 0; i < t->n_ops; i++)
 		alone += t->ops[i].instance < 0;
-	for (size_t i = 0; i < t->n_instances; i++)
+	for (size_t i = 0; i < t->n_instances; i++) {
 		incomplete += !t->instances[i].complete;
+		shared += t->instances[i].complete && (t->instances[i].flags & 4) != 0;
+	}
+	if (shared) {
+		lag_table_note(
+			out,
+			"%zu of %zu instances share their kernel with others: their wait and "
+			"transfer are the kernel's, none of their own",
+			shared, t->n_instances);
+	}
 	if (incomplete) {
 		lag_table_note(
 			out,

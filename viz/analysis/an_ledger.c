@@ -7,6 +7,8 @@
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
 
+#define TIME_COLUMN 3
+
 static const struct lag_column columns[] = {
 	{ "rank", "rank", LAG_UNIT_ID, NULL },
 	{ "stage", "stage", LAG_UNIT_ID, NULL },
@@ -113,7 +115,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_trace *t = lag_context_trace(ctx);
 	struct models m;
 	bool *counts = NULL;
-	size_t n = 0;
+	size_t n = 0, empty = 0;
 	enum lag_status status;
 
 	if (!borrow(ctx, &m, err))
@@ -124,6 +126,14 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 			row(ctx, &m, counts, r, out);
 	}
 	free(counts);
+	for (size_t i = 0; i < out->n_rows; i++)
+		empty += lag_table_cell(out, i, TIME_COLUMN)->null;
+	if (empty) {
+		lag_table_note(out,
+			       "%zu ranks have no GPU work on record in these steps, which is "
+			       "not 0",
+			       empty);
+	}
 	if (!m.pipeline->n_groups)
 		lag_table_note(out, "bubble: n/a, no pipeline was found");
 	lag_table_note(out, "steps from: %s", m.steps->label);
