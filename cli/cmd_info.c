@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -265,9 +266,14 @@ static enum lag_status describe(struct lag_db *db, const char *name, bool as_jso
 static bool is_database(const char *path)
 {
 	char head[16] = "";
-	FILE *file = fopen(path, "re");
+	struct stat sb;
+	FILE *file;
 	bool yes;
 
+	/* Opening a pipe would wait for somebody to write into it. */
+	if (stat(path, &sb) != 0 || !S_ISREG(sb.st_mode))
+		return false;
+	file = fopen(path, "re");
 	if (!file)
 		return false;
 	yes = fread(head, 1, sizeof(head), file) == sizeof(head) &&

@@ -99,7 +99,10 @@ static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
 				   "%s is a directory: `laggard merge` makes the trace of a run's "
 				   "recordings",
 				   path);
-	file = fopen(path, "rb");
+	/* Opening a pipe would wait for somebody to write into it. */
+	if (!S_ISREG(info.st_mode))
+		return lag_err_set(err, LAG_ERR_INPUT, "%s is no regular file", path);
+	file = fopen(path, "rbe");
 	if (!file)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
 	n = fread(head, 1, sizeof(head), file);

@@ -45,6 +45,8 @@ def check_outputs(tmp, run, db):
                          (tmp / "nowhere", "nowhere"), (notes, "not overwritten"), (recording, "not overwritten"),
                          (run, "is a directory")):
         one_line(laggard("merge", run, "-fo", output, code=2), word)
+    for command in ("info", "report", "export", "merge"):
+        one_line(laggard(command, tmp / "pipe", code=2), "regular file")
     assert (tmp / "pipe").is_fifo() and (tmp / "to_pipe").is_symlink() and notes.read_text() == "precious"
     assert recording.read_bytes() == before
     (tmp / "real.db").write_bytes(db.read_bytes())
