@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "schema/base/buf.h"
+#include "schema/base/fmt.h"
 
 const struct lag_cmd *const lag_cmds[] = {
 #define LAG_CMD(id) &lag_cmd_##id,
@@ -23,21 +26,36 @@ const struct lag_cmd *lag_cmd_find(const char *name)
 	return NULL;
 }
 
+/* One line, whatever names it holds: those of files and events may command a terminal. */
+static void say_line(const char *who, const char *text)
+{
+	struct lag_buf line = { 0 };
+
+	lag_fmt_name(&line, text);
+	(void)fprintf(stderr, "%s: %s\n", who, line.failed ? "no memory" : lag_buf_text(&line));
+	lag_buf_release(&line);
+}
+
 int lag_cmd_fail(const char *cmd, const struct lag_err *err)
 {
-	(void)fprintf(stderr, "laggard %s: %s\n", cmd, err->text);
+	char who[64];
+
+	(void)snprintf(who, sizeof(who), "laggard %s", cmd);
+	say_line(who, err->text);
 	return LAG_EXIT_BAD;
 }
 
 void lag_say(const char *fmt, ...)
 {
 	va_list ap;
+	char *all = NULL;
 
 	va_start(ap, fmt);
-	(void)fputs("laggard: ", stderr);
-	(void)vfprintf(stderr, fmt, ap);
-	(void)fputc('\n', stderr);
+	if (vasprintf(&all, fmt, ap) < 0)
+		all = NULL;
 	va_end(ap);
+	say_line("laggard", all ? all : fmt);
+	free(all);
 }
 
 /* Output that did not reach its reader is a failure: a full disk must not look like success. */

@@ -25,6 +25,12 @@ def one_line(done, word):
 
 def check_command_line(tmp, run, db):
     one_line(laggard("help", "nonsense", code=2), "no command 'nonsense'")
+    evil = "\x1b[31mred\n\x07%s%n\u202e"
+    for command in (("report", evil), ("info", evil), ("merge", evil), ("tui", evil), ("report", evil, db), (evil,),
+                    ("export", "-t", evil, db), ("report", "--" + evil, db), ("tui", "-v", evil, db)):
+        done = laggard(*command, code=2, cwd=tmp)
+        assert all(c.isprintable() or c == "\n" for c in done.stderr), done.stderr
+        one_line(done, "\\x1b[31mred\\x0a\\x07%s%n")
     before = sorted(tmp.iterdir())
     for command in (("merge", run), ("merge", "-f", run), ("export", "-q", db), ("export", "-fq", db)):
         one_line(laggard(*command, "-o", "", code=2, cwd=tmp), "no name")
