@@ -79,4 +79,6 @@ ORDER BY p.rank, g.from_ns;
 
 SELECT record, reason, count(*) AS events FROM quarantine GROUP BY record, reason ORDER BY events DESC;
 
-SELECT severity, kind, rank, comm_id AS communicator, count, text FROM v_findings;
+SELECT CASE severity WHEN 0 THEN 'note' WHEN 1 THEN 'warning' ELSE 'error' END AS severity,
+       kind, rank, comm_id AS communicator, count, text
+FROM finding ORDER BY finding.severity DESC, finding.id;
