@@ -146,6 +146,33 @@ static void test_a_slow_rank_removed_gives_the_run_without_it(void **state)
 	}
 }
 
+/* Ranks of one replica share their data: what all of them have in common is no GPU's fault. */
+static void test_a_replica_with_more_data_is_no_row_of_slow_gpus(void **state)
+{
+	static const struct {
+		const char *line;
+		int accused; /* -1 nobody */
+	} cases[] = {
+		{ "--steps 6 --gpu-sigma 0 --slow 1:1.08 --slow 3:1.08 --slow 5:1.08 --slow 7:1.08",
+		  -1 },
+		{ "--steps 6 --gpu-sigma 0 --slow 1:1.08 --slow 3:1.08 --slow 5:1.4 --slow 7:1.08",
+		  5 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct lag_context *ctx = run(cases[i].line, true, NULL);
+		struct lag_err err;
+		const struct lag_stragglers *s = lag_context_stragglers(ctx, &err);
+
+		assert_non_null(s);
+		for (int r = 0; r < 8; r++)
+			assert_int_equal(s->ranks[r].verdict == LAG_VERDICT_CHRONIC,
+					 r == cases[i].accused);
+		lag_context_free(ctx);
+	}
+}
+
 static void test_a_stall_removed_gives_the_run_without_it(void **state)
 {
 	int64_t with_ns, truth_ns, replayed_ns;
@@ -310,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_changed_replays_as_measured),
 		cmocka_unit_test(test_a_slow_rank_removed_gives_the_run_without_it),
+		cmocka_unit_test(test_a_replica_with_more_data_is_no_row_of_slow_gpus),
 		cmocka_unit_test(test_a_stall_removed_gives_the_run_without_it),
 		cmocka_unit_test(test_free_transfers_give_the_run_with_short_ones),
 		cmocka_unit_test(test_a_host_that_is_never_late_wins_what_it_cost),

@@ -269,13 +269,34 @@ static double slow_ratio(uint32_t n)
 	return 1 + LAG_SLOW_MARGIN * sqrt(1 + 1.57 / ((double)n + 0.57));
 }
 
-static bool is_slow(const struct lag_peer *peer)
+/* By how much all other ranks of the rank's pipeline take longer than their own peers. They share its
+ * microbatches: what they all have in common is the data, not this GPU. */
+static double replica_ratio(const struct work *w, size_t r)
 {
+	int32_t pipeline = w->roles->ranks[r].pipeline;
+	double least = INFINITY;
+
+	for (size_t o = 0; o < w->out->n_ranks && pipeline >= 0; o++) {
+		double ratio = w->out->ranks[o].ratio;
+
+		if (o == r || w->roles->ranks[o].pipeline != pipeline || isnan(ratio))
+			continue;
+		least = ratio < least ? ratio : least;
+	}
+	return isfinite(least) && least > 1 ? least : 1;
+}
+
+static bool is_slow(const struct work *w, size_t r)
+{
+	const struct lag_peer *peer = &w->out->ranks[r];
+	double replica = replica_ratio(w, r);
+
 	if (isnan(peer->ratio))
 		return false;
 	if (isnan(peer->job_ratio))
-		return peer->ratio >= slow_ratio(peer->n_compared);
-	return peer->ratio >= LAG_SLOW_V_STAGE && peer->job_ratio >= slow_ratio(peer->n_compared);
+		return peer->ratio >= replica * slow_ratio(peer->n_compared);
+	return peer->ratio >= replica * LAG_SLOW_V_STAGE &&
+	       peer->job_ratio >= replica * slow_ratio(peer->n_compared);
 }
 
 static void judge(struct work *w, size_t r)
@@ -289,7 +310,7 @@ static void judge(struct work *w, size_t r)
 		peer->state = LAG_PEER_ALONE;
 	} else if (peer->n_peers == 0) {
 		peer->state = peer->work_ratio >= LAG_SLOW_WORK ? LAG_PEER_UNUSUAL : LAG_PEER_ALONE;
-	} else if (is_slow(peer)) {
+	} else if (is_slow(w, r)) {
 		peer->state = LAG_PEER_SLOW;
 	} else if (more >= LAG_SLOW_WORK) {
 		peer->state = LAG_PEER_MORE;
