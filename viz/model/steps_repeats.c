@@ -195,7 +195,7 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 {
 	struct symbols s = { 0 };
 	enum lag_status status = LAG_OK;
-	size_t n_found = 0;
+	size_t n_found = 0, n_by_ops = 0;
 
 	s.what = lag_calloc(SYMBOLS_MAX, sizeof(*s.what));
 	s.from_ns = lag_calloc(SYMBOLS_MAX, 2 * sizeof(*s.from_ns));
@@ -219,6 +219,7 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 		if (!period)
 			continue;
 		n_found++;
+		n_by_ops += from_ops;
 		phase = find_phase(&s, period);
 		status = mark_rank(trace, &s, period, phase,
 				   from_ops ? first_number(trace, rank->op_begin + phase, period)
@@ -226,9 +227,11 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 				   (uint32_t)r, marks);
 	}
 	if (n_found) {
-		(void)snprintf(label, room,
-			       "repetition of the communication sequence, found on %zu ranks",
-			       n_found);
+		(void)snprintf(label, room, "repetition of the %s sequence, found on %zu rank%s",
+			       n_by_ops == n_found ? "communication"
+			       : n_by_ops          ? "communication or kernel"
+						   : "kernel",
+			       n_found, n_found == 1 ? "" : "s");
 	}
 	free(s.what);
 	free(s.from_ns);
