@@ -268,9 +268,7 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 		hurried += lag_table_cell(out, i, BUSBW_COLUMN)->null;
 	if (hurried) {
 		lag_table_note(out,
-			       "bus bandwidth of %zu rows is withheld: no instance in a kernel of "
-			       "its own waited at most 5 %% of its transfer, with a clock error of "
-			       "at most 20 %%",
+			       "bus bandwidth withheld in %zu rows: waits or clock error too large",
 			       hurried);
 	}
 	if (alone)

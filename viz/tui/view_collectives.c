@@ -16,7 +16,7 @@ static enum lag_status open_view(struct lag_scene *scene, void *state, struct la
 	if (!table)
 		return lag_err_set(err, LAG_ERR_INPUT, "%s", scene->message);
 	return lag_table_list_init(state, table, "wait_ns",
-				   "function wait_ns transfer_ns bytes busbw_gbps role count", err);
+				   "function wait_ns role transfer_ns bytes busbw_gbps count", err);
 }
 
 static void close_view(void *state)
