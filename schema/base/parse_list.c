@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of numbers, in a file of their own: the tracer uses them, and it links libc alone. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "schema/base/parse.h"
 
+/* Digits at text; false when there are none or they do not fit. */
+static bool digits(const char *text, int64_t *value, const char **end)
+{
+	char *behind;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*value = strtoll(text, &behind, 10);
+	*end = behind;
+	return errno == 0;
+}
+
 /* Reads one item at *p and moves behind it; false when it is none. */
 static bool list_item(const char **p, int64_t *from, int64_t *until, int64_t *every)
 {
-	char *end;
-
 	*every = 1;
 	*from = 0;
 	*until = INT64_MAX;
-	if (strncmp(*p, "every:", 6) == 0 && isdigit((unsigned char)(*p)[6])) {
-		*every = strtoll(*p + 6, &end, 10);
-		*p = end;
-		return *every > 0;
-	}
-	if (!isdigit((unsigned char)**p))
+	if (strncmp(*p, "every:", 6) == 0)
+		return digits(*p + 6, every, p) && *every > 0;
+	if (!digits(*p, from, p))
 		return false;
-	*from = *until = strtoll(*p, &end, 10);
-	if (*end == '-') {
+	*until = *from;
+	if (**p == '-') {
+		(*p)++;
 		*until = INT64_MAX;
-		end++;
-		if (isdigit((unsigned char)*end))
-			*until = strtoll(end, &end, 10);
+		if (isdigit((unsigned char)**p) && !digits(*p, until, p))
+			return false;
 	}
-	*p = end;
 	return *from <= *until;
 }
 

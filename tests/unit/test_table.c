@@ -7,7 +7,6 @@
 
 #include "schema/base/fmt.h"
 #include "schema/base/json_read.h"
-#include "schema/base/range_list.h"
 #include "schema/record/record.h"
 #include "tests/unit/unit.h"
 #include "viz/render/render.h"
@@ -224,26 +223,6 @@ static void random_names_leave_json_strict_and_csv_rectangular(void **state)
 	}
 }
 
-static void number_lists_take_what_people_type_and_nothing_else(void **state)
-{
-	static const char *const bad[] = { "x",     "1,", ",1",  "3-1", "1--2",
-					   "1-2-3", " 1", "1 2", "-3",  "99999999999999999999" };
-	struct lag_range_list list;
-	struct lag_err err;
-
-	(void)state;
-	assert_int_equal(lag_range_list_parse(&list, "0,4-7,12-", &err), LAG_OK);
-	assert_true(lag_range_list_has(&list, 0));
-	assert_false(lag_range_list_has(&list, 1));
-	assert_true(lag_range_list_has(&list, 4) && lag_range_list_has(&list, 7));
-	assert_false(lag_range_list_has(&list, 8));
-	assert_true(lag_range_list_has(&list, INT64_MAX));
-	assert_int_equal(lag_range_list_parse(&list, NULL, &err), LAG_OK);
-	assert_true(lag_range_list_has(&list, 5));
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(lag_range_list_parse(&list, bad[i], &err), LAG_ERR_USAGE);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,7 +233,6 @@ int main(void)
 		cmocka_unit_test(a_table_wider_than_the_terminal_comes_in_blocks),
 		cmocka_unit_test(microseconds_have_their_sign_where_the_output_is_utf8),
 		cmocka_unit_test(random_names_leave_json_strict_and_csv_rectangular),
-		cmocka_unit_test(number_lists_take_what_people_type_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,12 +4,11 @@
 
 #include <stdlib.h>
 
-#include "schema/base/range_list.h"
+#include "schema/base/parse.h"
 
 struct lag_context {
 	struct lag_trace *trace;
 	struct lag_model_opts opts;
-	struct lag_range_list step_list, rank_list;
 	struct lag_roles roles;
 	struct lag_steps steps;
 	struct lag_waits waits;
@@ -20,6 +19,20 @@ struct lag_context {
 	struct lag_stragglers stragglers;
 	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers, has_stragglers;
 };
+
+/* NULL and "" are no restriction. */
+static bool is_all(const char *list)
+{
+	return !list || !*list;
+}
+
+static enum lag_status check_list(const char *what, const char *list, struct lag_err *err)
+{
+	if (is_all(list) || lag_list_valid(list))
+		return LAG_OK;
+	return lag_err_set(err, LAG_ERR_USAGE,
+			   "%s '%s': expected numbers and ranges such as 0,4-7,12-", what, list);
+}
 
 enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_opts *opts,
 				struct lag_context **out, struct lag_err *err)
@@ -35,13 +48,9 @@ enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_
 	ctx->trace = trace;
 	if (opts)
 		ctx->opts = *opts;
-	status = lag_range_list_parse(&ctx->step_list, ctx->opts.steps, err);
-	if (lag_failed(status)) {
-		(void)lag_err_wrap(err, "steps");
-	} else if (lag_failed(
-			   status = lag_range_list_parse(&ctx->rank_list, ctx->opts.ranks, err))) {
-		(void)lag_err_wrap(err, "ranks");
-	}
+	status = check_list("steps", ctx->opts.steps, err);
+	if (!lag_failed(status))
+		status = check_list("ranks", ctx->opts.ranks, err);
 	if (lag_failed(status)) {
 		lag_context_free(ctx);
 		return status;
@@ -85,17 +94,17 @@ const struct lag_model_opts *lag_context_opts(const struct lag_context *ctx)
 
 bool lag_context_has_step(const struct lag_context *ctx, int64_t number)
 {
-	return lag_range_list_has(&ctx->step_list, number);
+	return is_all(ctx->opts.steps) || lag_list_has(ctx->opts.steps, number);
 }
 
 bool lag_context_has_rank(const struct lag_context *ctx, int64_t rank)
 {
-	return lag_range_list_has(&ctx->rank_list, rank);
+	return is_all(ctx->opts.ranks) || lag_list_has(ctx->opts.ranks, rank);
 }
 
 bool lag_context_has_all_steps(const struct lag_context *ctx)
 {
-	return ctx->step_list.n == 0;
+	return is_all(ctx->opts.steps);
 }
 
 const struct lag_roles *lag_context_roles(struct lag_context *ctx, struct lag_err *err)
