@@ -17,6 +17,7 @@ struct lag_cmd {
 	size_t n_options;
 	int min_operands, max_operands; /* max -1 = any number */
 	bool stop_at_operand;           /* options end at the first operand (record) */
+	void (*list)(void);             /* prints what follows details, to stdout; NULL = nothing */
 	/* Words to complete operands with beside file names, one per line; NULL = none. */
 	void (*complete)(struct lag_buf *out);
 	int (*run)(const struct lag_args *args); /* returns the exit code */

@@ -176,7 +176,7 @@ const struct lag_cmd lag_cmd_export = {
 	.operands = "FILE",
 	.details = "All ranks go into one file: a process per rank, a lane per stream, arrows from "
 		   "launches to\n"
-		   "kernels and between ranks, and tracks that show bubbles and waits.",
+		   "kernels and between ranks, and tracks that show bubbles and waits.\n",
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),
 	.min_operands = 1,

@@ -12,11 +12,18 @@
 #include "viz/analysis/analysis.h"
 #include "viz/render/render.h"
 
-static const char details[] =
-	"Without ANALYSIS: the summary, one page. The analyses:\n"
-#define LAG_ANALYSIS(id, title) "  " #id "\n      " title "\n"
+static const char *const titles[] = {
+#define LAG_ANALYSIS(id, title) title,
 #include "viz/analysis/analyses.def"
-	"\nExit status: 0 fine, 1 a finding, 2 the file or an option is unusable, 3 cannot tell.\n";
+};
+
+static void list_analyses(void)
+{
+	for (size_t i = 0; lag_analyses[i]; i++)
+		printf("  %s\n      %s\n", lag_analyses[i]->name, titles[i]);
+	puts("\nExit status: 0 fine, 1 a finding, 2 the file or an option is unusable, 3 cannot "
+	     "tell.");
+}
 
 static void complete(struct lag_buf *out)
 {
@@ -141,7 +148,8 @@ const struct lag_cmd lag_cmd_report = {
 	.name = "report",
 	.summary = "Say where the time went, who is late, and what fixing it would win",
 	.operands = "[ANALYSIS] FILE",
-	.details = details,
+	.details = "Without ANALYSIS: the summary, one page. The analyses:\n",
+	.list = list_analyses,
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),
 	.min_operands = 1,

@@ -52,6 +52,8 @@ void lag_help_command(const struct lag_cmd *cmd)
 	print_option(&help);
 	if (cmd->details)
 		printf("\n%s", cmd->details);
+	if (cmd->list)
+		cmd->list();
 	printf("\nThe manual: man laggard-%s\n", cmd->name);
 }
 
