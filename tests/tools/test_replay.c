@@ -265,6 +265,35 @@ static void test_peers_tell_the_gpu_from_the_data(void **state)
 	lag_context_free(ctx);
 }
 
+/* A stage alone may be heavy or its rank slow; who comes last in a pipeline is not who is slow. */
+static void test_arriving_last_accuses_nobody(void **state)
+{
+	struct lag_err err;
+	struct lag_context *ctx = run("--steps 6 --dp 1 --slow 2:1.3", true, NULL);
+	const struct lag_stragglers *s = lag_context_stragglers(ctx, &err);
+	int64_t sum = 0;
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(s->ranks[2].verdict, LAG_VERDICT_CANNOT_TELL);
+	assert_int_equal(s->n_accused, 0);
+	lag_context_free(ctx);
+	ctx = run("--steps 6 --slow 5:1.3", true, NULL);
+	s = lag_context_stragglers(ctx, &err);
+	assert_non_null(s);
+	for (size_t r = 0; r < s->n_ranks; r++) {
+		assert_int_equal(s->ranks[r].verdict,
+				 r == 5 ? LAG_VERDICT_CHRONIC : LAG_VERDICT_NONE);
+		assert_true(s->ranks[r].steps_last <= s->ranks[r].steps_seen);
+		/* Innocent ranks were waited for, and longer than the guilty one costs. */
+		sum += r == 5 ? 0 : s->ranks[r].waiting_caused_ns;
+	}
+	assert_true(s->ranks[5].step_cost_ns > 0);
+	assert_true(s->ranks[5].step_cost_ns < s->step_ns);
+	assert_true(sum > s->ranks[5].step_cost_ns);
+	lag_context_free(ctx);
+}
+
 /* Mean share of the window that a rung adds, over stages, groups and steps. */
 static double rung(const char *line, enum lag_rung rung)
 {
@@ -343,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_a_host_that_is_never_late_wins_what_it_cost),
 		cmocka_unit_test(test_without_event_records_edges_are_inferred),
 		cmocka_unit_test(test_peers_tell_the_gpu_from_the_data),
+		cmocka_unit_test(test_arriving_last_accuses_nobody),
 		cmocka_unit_test(test_each_cause_has_its_own_rung),
 		cmocka_unit_test(test_messages_wait_for_what_they_waited_for),
 		cmocka_unit_test(test_longer_data_are_not_the_baseline),
