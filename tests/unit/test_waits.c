@@ -102,8 +102,25 @@ static void clocks_that_cannot_be_compared_name_nobody(void **state)
 	tb_uncertainty(&tb, INT64_MAX);
 	waits = waits_of(&tb, &trace);
 	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, LAG_NONE);
+	assert_int_equal(waits.n_contradicted, 1);
 	lag_waits_release(&waits);
 	lag_trace_close(trace);
+
+	/* The last came 50 us after the other had ended, the clocks are off by 5: no wait at all; were
+	 * they off by 100, it might have been so. */
+	for (int known = 0; known < 2; known++) {
+		tb_init(&tb, 2, 2);
+		comm = tb_comm(&tb, "dp", both, 2);
+		tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+		tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 240 * US, 300 * US);
+		tb_uncertainty(&tb, known ? 5 * US : 100 * US);
+		waits = waits_of(&tb, &trace);
+		assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, known ? LAG_NONE : 140 * US);
+		assert_int_equal(waits.n_contradicted, known);
+		lag_waits_release(&waits);
+		lag_trace_close(trace);
+	}
 }
 
 static void a_member_without_record_withholds_who_was_last(void **state)

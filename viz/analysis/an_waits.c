@@ -124,6 +124,11 @@ static void write_notes(const struct lag_waits *waits, struct lag_table *out)
 			"%llu launches name nobody: a member of the communicator is not on record",
 			(unsigned long long)waits->n_incomplete);
 	}
+	if (waits->n_contradicted) {
+		lag_table_note(
+			out, "%llu waits are withheld: by these clocks the last came after the end",
+			(unsigned long long)waits->n_contradicted);
+	}
 	if (waits->n_within_error) {
 		lag_table_note(out, "%llu waits name nobody: they are within the clock error",
 			       (unsigned long long)waits->n_within_error);

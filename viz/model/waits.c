@@ -108,6 +108,16 @@ static void take_pair(const struct lag_trace *trace, const struct lag_instance *
 		arrive(trace, out, (int32_t)(send - trace->launches), send->start_ns, send->r);
 }
 
+/* Whether the last one came, on the common clock, after this one had ended by more than the clocks may
+ * be off: communication that waits for all cannot end before all came. */
+static bool contradicts(const struct lag_launch *l, const struct lag_wait *w)
+{
+	int64_t error = w->uncertainty_ns == UINT32_MAX ? 0 : (int64_t)w->uncertainty_ns;
+
+	return l->end_ns != LAG_NONE && w->arrival_ns > l->end_ns &&
+	       w->arrival_ns - l->end_ns > error;
+}
+
 static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t i)
 {
 	const struct lag_launch *l = &trace->launches[i];
@@ -117,8 +127,9 @@ static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t 
 	if (w->arrival_ns == LAG_NONE || l->start_ns == LAG_NONE)
 		return;
 	w->wait_ns = w->arrival_ns > l->start_ns ? w->arrival_ns - l->start_ns : 0;
-	/* Nobody waits for months: these clocks cannot be compared. */
-	if (w->wait_ns > WAIT_MAX_NS) {
+	/* Nobody waits for months, nor beyond its own end: these clocks cannot be compared. */
+	if (w->wait_ns > WAIT_MAX_NS || contradicts(l, w)) {
+		out->n_contradicted++;
 		w->wait_ns = LAG_NONE;
 		w->last = -1;
 		return;

@@ -22,6 +22,7 @@ struct lag_waits {
 	struct lag_wait *launch; /* by launch index */
 	size_t n;
 	uint64_t n_within_error; /* comparisons withheld because the clock error is larger */
+	uint64_t n_contradicted; /* waits withheld: the last came after the end, by these clocks */
 	uint64_t n_incomplete;   /* launches with members missing */
 };
 
