@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,8 +43,19 @@ static int fill_with_zeroes(int fd, off_t at, size_t n)
 	return 0;
 }
 
+/* A file that outgrows the process's limit costs the process its life: SIGXFSZ. */
+static bool may_grow_to(off_t end)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+	       (rlim_t)end <= limit.rlim_cur;
+}
+
 static int take_space(int fd, off_t at, size_t n)
 {
+	if (!may_grow_to(at + (off_t)n))
+		return EFBIG;
 	/* glibc's fallocate is the bare system call, unlike posix_fallocate. */
 	while (fallocate(fd, 0, at, (off_t)n)) {
 		if (errno == EOPNOTSUPP || errno == ENOSYS)

@@ -5,10 +5,13 @@ name, folders that may not be read, names that command terminals. One line, the 
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 
 LAGGARD = os.environ["LAGGARD"]
 BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
@@ -134,6 +137,32 @@ def check_prepared_trace(tmp, db):
             one_line(laggard(command, prepared, code=2, cwd=tmp), "no such table")
 
 
+def check_terminal_bytes(db):
+    """Bytes that are no UTF-8 (another encoding, an old mouse protocol) do not make the screens deaf."""
+    for noise in (b"\xff\xfe\x80", b"\x1b[M\xff\xff\xff", b"\xe9t\xe9", b"\xf0\x9f", b"\x00", "é€😀".encode()):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(LAGGARD, [LAGGARD, "tui", str(db)], dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
+        shown = b""
+        while b"\x1b[?1049h" not in shown:
+            shown += os.read(terminal, 65536)
+        os.write(terminal, noise)
+        left = time.monotonic() + 30
+        while time.monotonic() < left:
+            ready, _, _ = select.select([terminal], [], [], 0.3)
+            try:
+                if ready and not os.read(terminal, 65536):
+                    break
+                if not ready:
+                    os.write(terminal, b"Q")
+            except OSError:
+                break
+        else:
+            os.kill(pid, signal.SIGKILL)
+        assert os.waitpid(pid, 0)[1] == 0, f"deaf after {noise}"
+        os.close(terminal)
+
+
 def check_folders(tmp, run):
     """One folder that may not be read does not hide the rest."""
     tree = tmp / "tree"
@@ -177,6 +206,7 @@ def main():
         check_signals(tmp, run, db)
         check_broken_pipe(db)
         check_prepared_trace(tmp, db)
+        check_terminal_bytes(db)
         check_folders(tmp, run)
 
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -333,6 +334,34 @@ static void the_cap_stops_and_counts(void **state)
 	free(c.bytes);
 }
 
+/* A process that outgrows its own limit on the size of files dies of SIGXFSZ. */
+static void the_limit_of_the_process_is_kept(void **state)
+{
+	struct lag_trace_file file;
+	struct lag_trace_producer *prod;
+	struct rlimit before, limit;
+	struct contents c;
+	int64_t kept = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = LAG_CHUNKS_AT + 2 * LAG_CHUNK_BYTES + 100;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	create(&file, path);
+	prod = producer(&file, 5);
+	for (int64_t i = 0; i < 60000; i++)
+		kept += append_op(prod, i);
+	assert_true(kept > 0 && kept < 60000);
+	assert_int_equal(file.counters->lost_reason[LAG_LOSS_DISK_FULL], 60000 - kept);
+	release(prod);
+	lag_trace_file_close(&file);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	load(&c, path);
+	assert_int_equal(c.n_ops, kept);
+	free(c.bytes);
+}
+
 static void errno_is_left_alone(void **state)
 {
 	struct lag_trace_file file;
@@ -531,6 +560,7 @@ int main(void)
 		IN_FOLDER(configurations_are_written_once),
 		IN_FOLDER(a_string_that_is_too_long_is_cut),
 		IN_FOLDER(the_cap_stops_and_counts),
+		IN_FOLDER(the_limit_of_the_process_is_kept),
 		IN_FOLDER(errno_is_left_alone),
 		IN_FOLDER(a_file_is_never_overwritten),
 		IN_FOLDER(a_stolen_descriptor_is_not_written_to),

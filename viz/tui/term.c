@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "schema/base/fmt.h"
 #include "schema/base/mem.h"
 #include "viz/tui/palette.h"
 
@@ -229,15 +230,43 @@ static uint32_t key_of_sequence(const char *text)
 	return LAG_KEY_UNKNOWN;
 }
 
+/* Reads bytes: get_wch() keeps what is no UTF-8, and with it all that is typed after, up to 144 keys. */
+static int next_code(uint32_t *code)
+{
+	int c = getch(), want;
+	char text[4];
+	int n = 1;
+
+	if (c == ERR)
+		return ERR;
+	*code = (uint32_t)c;
+	if (c >= KEY_MIN)
+		return KEY_CODE_YES;
+	want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+	text[0] = (char)c;
+	timeout(ESC_MS);
+	while (n < want && (c = getch()) != ERR) {
+		if (c < 0x80 || c >= 0xc0) {
+			(void)ungetch(c);
+			break;
+		}
+		text[n++] = (char)c;
+	}
+	timeout(-1);
+	if (!lag_utf8_decode(text, (size_t)n, code))
+		*code = 0;
+	return OK;
+}
+
 /* After ESC: the key alone, or a sequence curses did not know, swallowed whole. */
 static uint32_t after_escape(void)
 {
 	char text[16] = "";
 	size_t n = 0;
-	wint_t code;
+	int code;
 
 	timeout(ESC_MS);
-	while (n + 1 < sizeof(text) && get_wch(&code) == OK && code < 0x80) {
+	while (n + 1 < sizeof(text) && (code = getch()) != ERR && code < 0x80) {
 		text[n++] = (char)code;
 		text[n] = '\0';
 		/* "[" or "O" opens a sequence; a letter or "~" ends it. */
@@ -253,6 +282,8 @@ static uint32_t after_escape(void)
 static uint32_t key_of_character(wint_t code)
 {
 	switch (code) {
+	case 0:
+		return LAG_KEY_UNKNOWN;
 	case 27:
 		return after_escape();
 	case '\r':
@@ -290,8 +321,8 @@ void lag_term_next(struct lag_term *term, struct lag_event *event)
 	(void)term;
 	timeout(-1);
 	for (;;) {
-		wint_t code = 0;
-		int got = get_wch(&code);
+		uint32_t code = 0;
+		int got = next_code(&code);
 
 		/* A signal also ends the wait; a terminal that is gone fails for ever. */
 		if (got == ERR) {
