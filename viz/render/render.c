@@ -76,3 +76,22 @@ void lag_render_pad(struct lag_buf *out, const char *text, size_t width, bool ri
 	for (; have < width; have++)
 		lag_buf_putc(out, ' ');
 }
+
+void lag_render_wrap(struct lag_buf *out, const char *text, int width, int indent)
+{
+	size_t room = width > indent ? (size_t)(width - indent) : 0;
+
+	while (room && lag_fmt_width(text) > room) {
+		size_t n = lag_fmt_prefix(text, room), cut = n;
+
+		while (cut > 0 && text[cut] != ' ')
+			cut--;
+		if (n == 0)
+			break;
+		lag_buf_add(out, text, cut ? cut : n);
+		lag_buf_printf(out, "\n%*s", indent, "");
+		text += cut ? cut + 1 : n;
+	}
+	lag_buf_puts(out, text);
+	lag_buf_putc(out, '\n');
+}

@@ -38,4 +38,8 @@ void lag_render_page(const struct lag_table *table, const struct lag_trace *trac
 /* Appends text, cut or padded with blanks to `width` columns; right = aligned to the right. */
 void lag_render_pad(struct lag_buf *out, const char *text, size_t width, bool right, bool utf8);
 
+/* Appends text that begins at column `indent`, and a newline; where a terminal of `width` columns ends
+ * (0 = nowhere), it goes on in that column of the next line. */
+void lag_render_wrap(struct lag_buf *out, const char *text, int width, int indent);
+
 #endif

@@ -7,6 +7,7 @@
 #include "schema/base/fmt.h"
 #include "viz/render/render.h"
 
+#define TEXT_AT   23 /* column of a text behind its numbers */
 #define BAR_WIDTH 30
 
 static const struct {
@@ -43,16 +44,17 @@ static const char *text_of(const struct lag_table *table, size_t row, const char
 	return c->null ? "" : c->text;
 }
 
-static void bar(const char *item, double share, bool utf8, struct lag_buf *out)
+/* With room for a step's whole in `full` cells. */
+static void bar(const char *item, double share, int full, bool utf8, struct lag_buf *out)
 {
 	for (size_t i = 0; i < sizeof(glyphs) / sizeof(glyphs[0]); i++) {
-		long n = lround(share * BAR_WIDTH);
+		long n = lround(share * full);
 
 		if (strcmp(glyphs[i].item, item) != 0)
 			continue;
 		if (n > 0)
 			lag_buf_puts(out, "  ");
-		for (long k = 0; k < n && k < BAR_WIDTH; k++)
+		for (long k = 0; k < n && k < full; k++)
 			lag_buf_puts(out, utf8 ? glyphs[i].glyph : glyphs[i].ascii);
 	}
 }
@@ -100,9 +102,12 @@ static struct layout layout_of(const struct lag_table *table, size_t row)
 	return layout;
 }
 
-static void line(const struct lag_table *table, size_t row, const struct layout *layout, bool utf8,
-		 struct lag_buf *out)
+static void line(const struct lag_table *table, size_t row, const struct layout *layout,
+		 const struct lag_render_opts *opts, struct lag_buf *out)
 {
+	bool utf8 = opts->utf8;
+	/* Two blanks between and before, 10 and 7 columns of numbers. */
+	int room = opts->width > 0 ? opts->width - (int)layout->text_width - 25 : BAR_WIDTH;
 	const struct lag_cell *share = cell(table, row, "share");
 	bool has_value = !cell(table, row, "value_ns")->null;
 	struct lag_buf text = { 0 }, number = { 0 };
@@ -112,9 +117,9 @@ static void line(const struct lag_table *table, size_t row, const struct layout 
 	if (layout->values_first) {
 		value(table, row, utf8, out);
 		lag_buf_puts(out, "  ");
-		lag_buf_puts(out, lag_buf_text(&text));
+		lag_render_wrap(out, lag_buf_text(&text), opts->width, TEXT_AT);
 	} else if (!has_value) {
-		lag_buf_puts(out, lag_buf_text(&text));
+		lag_render_wrap(out, lag_buf_text(&text), opts->width, 2);
 	} else {
 		lag_render_pad(out, lag_buf_text(&text), layout->text_width, false, utf8);
 		lag_buf_puts(out, "  ");
@@ -125,9 +130,10 @@ static void line(const struct lag_table *table, size_t row, const struct layout 
 			lag_render_pad(out, lag_buf_text(&number), 10, true, utf8);
 		}
 		if (!share->null && !strcmp(text_of(table, row, "section"), "time"))
-			bar(text_of(table, row, "item"), share->d, utf8, out);
+			bar(text_of(table, row, "item"), share->d,
+			    room < BAR_WIDTH ? room : BAR_WIDTH, utf8, out);
+		lag_buf_putc(out, '\n');
 	}
-	lag_buf_putc(out, '\n');
 	lag_buf_release(&text);
 	lag_buf_release(&number);
 }
@@ -162,12 +168,15 @@ void lag_render_page(const struct lag_table *table, const struct lag_trace *trac
 			heading(section, out);
 			layout = layout_of(table, r);
 		}
-		line(table, r, &layout, opts->utf8, out);
+		line(table, r, &layout, opts, out);
 	}
 	if (table->n_notes)
 		lag_buf_putc(out, '\n');
 	for (size_t i = 0; i < table->n_notes; i++) {
-		lag_fmt_name(out, lag_buf_text(&table->notes[i]));
-		lag_buf_putc(out, '\n');
+		struct lag_buf text = { 0 };
+
+		lag_fmt_name(&text, lag_buf_text(&table->notes[i]));
+		lag_render_wrap(out, lag_buf_text(&text), opts->width, 0);
+		lag_buf_release(&text);
 	}
 }

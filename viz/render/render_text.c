@@ -164,24 +164,6 @@ static void blocks(const struct lag_table *table, const size_t *widths, int widt
 	}
 }
 
-/* A note, broken between words where the terminal ends (width 0 = nowhere). */
-static void note(const char *text, size_t width, struct lag_buf *out)
-{
-	while (width && lag_fmt_width(text) > width) {
-		size_t n = lag_fmt_prefix(text, width), cut = n;
-
-		while (cut > 0 && text[cut] != ' ')
-			cut--;
-		lag_buf_add(out, text, cut ? cut : n);
-		lag_buf_putc(out, '\n');
-		text += cut ? cut + 1 : n;
-		if (n == 0)
-			break;
-	}
-	lag_buf_puts(out, text);
-	lag_buf_putc(out, '\n');
-}
-
 static void foot(const struct lag_table *table, int width, struct lag_buf *out)
 {
 	struct lag_buf text = { 0 };
@@ -195,7 +177,7 @@ static void foot(const struct lag_table *table, int width, struct lag_buf *out)
 	for (size_t i = 0; i < table->n_notes; i++) {
 		lag_buf_clear(&text);
 		lag_fmt_name(&text, lag_buf_text(&table->notes[i]));
-		note(lag_buf_text(&text), width > 0 ? (size_t)width : 0, out);
+		lag_render_wrap(out, lag_buf_text(&text), width, 0);
 	}
 	if (text.failed)
 		out->failed = true;
