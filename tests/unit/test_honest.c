@@ -146,6 +146,72 @@ static void a_run_of_one_hung_step_exceeds_nothing(void **state)
 	lag_context_free(ctx);
 }
 
+/* A hung kernel beside one that ended: what lies behind the step's last end is not of the step. */
+static void what_never_ended_does_not_reach_beyond_its_step(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm, other;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	other = tb_comm(&tb, "tp", pair, 2);
+	for (int r = 0; r < 2; r++) {
+		int32_t launch;
+		size_t gpu;
+
+		add_step(&tb, comm, r, 0, 0, LAG_NONE);
+		launch =
+			tb_op(&tb, other, r, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, STEP / 2 + 10, STEP);
+		gpu = (size_t)LAG_VEC_AT(&tb.launches, struct lag_launch, launch).gpu;
+		tb_launched(&tb, gpu, 1, 40, 50);
+		tb_api(&tb, r, 1, "cudaStreamSynchronize", 30 * STEP, 31 * STEP);
+	}
+	ctx = context(&tb, NULL);
+	run("summary", ctx, &t);
+	check_shares(&t, "share");
+	lag_table_release(&t);
+	run("ledger", ctx, &t);
+	assert_int_equal(cell(&t, 0, "time_ns")->i, STEP);
+	assert_true(cell(&t, 0, "unsplit_ns")->i <= cell(&t, 0, "exposed_transfer_ns")->i);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
+/* Rank-time that others waited is one thing, time of the step another: never one for the other. */
+static void waiting_caused_is_no_cost(void **state)
+{
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "dp", pair, 2);
+	for (int s = 0; s < 4; s++) {
+		for (int r = 0; r < 2; r++) {
+			int64_t at = (int64_t)s * STEP + r * 5000;
+
+			add_step(&tb, comm, r, s, at, (s + 1) * STEP);
+		}
+	}
+	ctx = context(&tb, NULL);
+	run("stragglers", ctx, &t);
+	for (size_t i = 0; i < 2; i++) {
+		assert_string_equal(cell(&t, i, "verdict")->text, "none");
+		assert_true(cell(&t, i, "step_cost_ns")->null);
+		assert_true(cell(&t, i, "step_cost_share")->null);
+		assert_int_equal(cell(&t, i, "waiting_caused_ns")->i,
+				 cell(&t, i, "rank")->i == 1 ? 4 * 5000 : 0);
+		assert_int_equal(cell(&t, i, "steps_last")->i, cell(&t, i, "rank")->i == 1 ? 4 : 0);
+	}
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
 /* The last step of a killed rank may lack what was still in its buffers. */
 static void the_last_step_of_a_killed_rank_is_not_whole(void **state)
 {
@@ -605,6 +671,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hung_step_is_in_no_statistic),
 		cmocka_unit_test(a_run_of_one_hung_step_exceeds_nothing),
+		cmocka_unit_test(what_never_ended_does_not_reach_beyond_its_step),
+		cmocka_unit_test(waiting_caused_is_no_cost),
 		cmocka_unit_test(the_last_step_of_a_killed_rank_is_not_whole),
 		cmocka_unit_test(ranks_are_compared_where_both_recorded),
 		cmocka_unit_test(a_pause_between_recorded_steps_is_part_of_none),
