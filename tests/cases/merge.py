@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -55,6 +56,24 @@ def check_default_output_and_lines(tmp, run):
     assert again.stderr.count("\n") == 1 and "exists already" in again.stderr, again.stderr
     assert laggard("merge", "-q", "-f", run, cwd=tmp).stderr == ""
     return tmp / "run.db"
+
+
+def check_lone_rank_states_no_clock_error(tmp, run):
+    """One file of the run: nothing is between ranks, wherever a clock error would stand."""
+    (tmp / "lone").mkdir()
+    shutil.copy(sorted(run.glob("*.lag"))[0], tmp / "lone")
+    for given, world in ((tmp / "lone", 4), (make_run(tmp / "one", "--pp", 1, "--dp", 1), 1)):
+        db = tmp / f"world{world}.db"
+        done = laggard("merge", given, "-o", db)
+        assert "clock error n/a: one rank," in done.stderr and " us (" not in done.stderr, done.stderr
+        info = json.loads(laggard("info", db, "--format", "json").stdout)
+        assert info["trace"]["clock_uncertainty_ns"] is None, info["trace"]
+        for args in (["report", db], ["tui", "--print", "overview", db], ["tui", "--print", "trust", "--height", "30", db]):
+            text = subprocess.run([LAGGARD, *args], capture_output=True, text=True, timeout=60, check=False).stdout
+            assert text and "clock \u00b1" not in text and "clock error between" not in text, (args, text)
+        waits = subprocess.run([LAGGARD, "report", "waits", "-F", "json", db], capture_output=True, text=True,
+                               timeout=60, check=False)
+        assert json.loads(waits.stdout)["rows"] == [], waits.stdout
 
 
 def check_same_input_same_bytes(tmp, run, db):
@@ -225,6 +244,7 @@ def main():
         tmp = pathlib.Path(folder)
         run = make_run(tmp / "run")
         db = check_default_output_and_lines(tmp, run)
+        check_lone_rank_states_no_clock_error(tmp, run)
         check_same_input_same_bytes(tmp, run, db)
         check_archives(tmp, run, db)
         check_hostile_members(tmp, run, db)
