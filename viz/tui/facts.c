@@ -33,11 +33,14 @@ static enum lag_status step_times(const struct lag_steps *steps, struct lag_fact
 		qsort(ns, n, sizeof(*ns), compare_i64);
 		out->step_median_ns = n % 2 ? ns[n / 2] : (ns[n / 2 - 1] + ns[n / 2]) / 2;
 	}
-	for (size_t i = 0; i < steps->n_steps; i++) {
+	for (size_t i = 0; n && i < steps->n_steps; i++) {
 		const struct lag_step *step = &steps->steps[i];
-		int64_t off = llabs(step->end_ns - step->start_ns - out->step_median_ns);
+		int64_t off;
 
-		if (n && step->complete && off < nearest) {
+		if (!step->complete)
+			continue;
+		off = llabs(step->end_ns - step->start_ns - out->step_median_ns);
+		if (off < nearest) {
 			nearest = off;
 			out->median_step = i;
 		}
