@@ -184,9 +184,9 @@ static enum lag_status trust_rows(struct lag_context *ctx, struct lag_table *out
 		return status;
 	}
 	if (clock_ns != LAG_NONE) {
-		row(out, "trust", "clock", "clock error between ranks, at most", clock_ns, NAN);
+		row(out, "trust", "clock", "clock error of a rank, at most", clock_ns, NAN);
 	} else if (lag_trace_n_recorded(t) > 1) {
-		row(out, "trust", "clock", "clock error between ranks: not known", LAG_NONE, NAN);
+		row(out, "trust", "clock", "clock error of the ranks: not known", LAG_NONE, NAN);
 	}
 	for (size_t i = 0; i < trust.n_rows; i++) {
 		const struct lag_cell *severity = lag_table_cell(&trust, i, 0);

@@ -231,8 +231,8 @@ static inline const char *lag_trace_text(const struct lag_trace *trace, uint32_t
 /* Index of a rank number, -1 when the job has no such rank. */
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank);
 
-/* Clock error between the recorded ranks: the worst of them. LAG_NONE: not known, or there are no two
- * ranks to compare. */
+/* Worst clock error of a recorded rank against the common clock; two ranks of different hosts may differ
+ * by the root of both squares (lag_waits). LAG_NONE: not known, or there are no two ranks. */
 int64_t lag_trace_clock_error(const struct lag_trace *trace);
 size_t lag_trace_n_recorded(const struct lag_trace *trace);
 
