@@ -77,11 +77,12 @@ struct parts {
 static enum lag_status find_parts(struct parts *p, struct lag_err *err)
 {
 	if (lag_failed(lag_where("simgpu/simrun", p->simrun, sizeof(p->simrun), err)) ||
-	    lag_failed(lag_where("tests/apps/pipetrain", p->train, sizeof(p->train), err)))
+	    lag_failed(lag_where("tests/apps/pipetrain", p->train, sizeof(p->train), err))) {
 		return lag_err_set(
 			err, LAG_ERR_USAGE,
 			"the simulated GPUs are built, but not installed: use ./run demo "
 			"in laggard's source folder");
+	}
 	return LAG_OK;
 }
 
@@ -149,12 +150,13 @@ static int merge_and_report(char *self, const char *dir)
 static enum lag_status make_folder(const char *asked, char *dir, size_t room, struct lag_err *err)
 {
 	for (int i = 1; i <= DEMOS_MAX; i++) {
-		if (asked)
+		if (asked) {
 			(void)snprintf(dir, room, "%s", asked);
-		else if (i == 1)
+		} else if (i == 1) {
 			(void)snprintf(dir, room, "laggard-demo");
-		else
+		} else {
 			(void)snprintf(dir, room, "laggard-demo-%d", i);
+		}
 		if (mkdir(dir, 0777) == 0)
 			return LAG_OK;
 		if (asked || errno != EEXIST)

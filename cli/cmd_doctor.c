@@ -69,14 +69,16 @@ static void check_tracer(struct doctor *doc)
 	char path[PATH_MAX];
 	void *page;
 
-	if (lag_failed(lag_where(LAG_TRACER_NAME, path, sizeof(path), &err)))
+	if (lag_failed(lag_where(LAG_TRACER_NAME, path, sizeof(path), &err))) {
 		say(doc, MISSING, "tracer", "%s", err.text);
-	else
+	} else {
 		say(doc, GOOD, "tracer", "%s", path);
+	}
 	page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK))
+	if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK)) {
 		say(doc, MISSING, "kernel",
 		    "no MADV_WIPEONFORK (Linux 4.14): nothing can be recorded safely");
+	}
 	if (page != MAP_FAILED)
 		munmap(page, 4096);
 }
@@ -87,10 +89,11 @@ static void check_restrictions(struct doctor *doc)
 	char line[256];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "RmProfilingAdminOnly: 1", 23))
+		if (!strncmp(line, "RmProfilingAdminOnly: 1", 23)) {
 			say(doc, NOTE, "restrictions",
 			    "performance counters are for administrators only "
 			    "(NVreg_RestrictProfilingToAdminUsers=1); activity tracing works");
+		}
 	}
 	if (f)
 		(void)fclose(f);
@@ -116,15 +119,16 @@ static void check_driver(struct doctor *doc)
 		return;
 	}
 	rc = init(0);
-	if (rc)
+	if (rc) {
 		say(doc, MISSING, "driver", "CUDA %d.%d, but cuInit fails with error %d",
 		    version / 1000, version % 1000 / 10, rc);
-	else if (get_count(&n) || !n)
+	} else if (get_count(&n) || !n) {
 		say(doc, MISSING, "driver", "CUDA %d.%d, but no device is visible", version / 1000,
 		    version % 1000 / 10);
-	else
+	} else {
 		say(doc, GOOD, "driver", "CUDA %d.%d, %d device%s", version / 1000,
 		    version % 1000 / 10, n, n == 1 ? "" : "s");
+	}
 	check_restrictions(doc);
 }
 
@@ -186,10 +190,11 @@ static void check_cupti(struct doctor *doc)
 			found |= try_cupti(doc, path, names[i].major, found);
 		}
 	}
-	if (!found)
+	if (!found) {
 		say(doc, MISSING, "cupti",
 		    "no libcupti that fits the driver: no GPU activity, unless the program's own "
 		    "libraries bring one");
+	}
 }
 
 static void check_nccl(struct doctor *doc)
@@ -199,17 +204,19 @@ static void check_nccl(struct doctor *doc)
 	const char *off = getenv("NCCL_NVTX_DISABLE");
 	Dl_info info;
 
-	if (!lib)
+	if (!lib) {
 		say(doc, NOTE, "nccl",
 		    "no libnccl.so.2 for the dynamic loader; one that the program brings along is "
 		    "recorded all the same");
-	else if (find_function(lib, "ncclGetVersion", &get_version) && !get_version(&version))
+	} else if (find_function(lib, "ncclGetVersion", &get_version) && !get_version(&version)) {
 		say(doc, GOOD, "nccl", "%d.%d.%d (%s)", version / 10000, version % 10000 / 100,
 		    version % 100,
 		    dladdr(dlsym(lib, "ncclGetVersion"), &info) ? info.dli_fname : "?");
-	if (off && strcmp(off, "0") != 0)
+	}
+	if (off && strcmp(off, "0") != 0) {
 		say(doc, NOTE, "nccl",
 		    "NCCL_NVTX_DISABLE is set: NCCL used through dlsym or ctypes is not seen");
+	}
 }
 
 static void check_environment(struct doctor *doc)
@@ -221,14 +228,16 @@ static void check_environment(struct doctor *doc)
 	for (size_t i = 0; i < 2; i++) {
 		const char *value = getenv(doors[i]);
 
-		if (value && *value && !strstr(value, LAG_TRACER_NAME))
+		if (value && *value && !strstr(value, LAG_TRACER_NAME)) {
 			say(doc, MISSING, "environment",
 			    "%s is taken by %s: no %s (end the other tool, or unset it)", doors[i],
 			    value, lost[i]);
+		}
 	}
-	if (preload && *preload)
+	if (preload && *preload) {
 		say(doc, NOTE, "environment", "LD_PRELOAD=%s stays first; laggard is appended",
 		    preload);
+	}
 }
 
 static const char *file_system(const char *dir, bool *direct)
@@ -298,9 +307,10 @@ static void print_text(const struct doctor *doc)
 {
 	static const char *const marks[] = { "ok", "note", "MISSING" };
 
-	for (size_t i = 0; i < doc->n; i++)
+	for (size_t i = 0; i < doc->n; i++) {
 		printf("%-8s %-12s %s\n", marks[doc->findings[i].verdict], doc->findings[i].what,
 		       doc->findings[i].text);
+	}
 	puts("note     experience   recording on real GPUs is experimental in this version: it is "
 	     "tested on simulated ones");
 }
@@ -365,10 +375,11 @@ static int run(const struct lag_args *args)
 	check_output(&doc, existing(path));
 	for (size_t i = 0; i < doc.n; i++)
 		all &= doc.findings[i].verdict != MISSING;
-	if (format && !strcmp(format, "json"))
+	if (format && !strcmp(format, "json")) {
 		print_json(&doc, all);
-	else
+	} else {
 		print_text(&doc);
+	}
 	return all ? LAG_EXIT_OK : LAG_EXIT_FINDING;
 }
 

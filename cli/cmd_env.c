@@ -13,10 +13,11 @@ static void print_quoted(const char *value)
 {
 	putchar('\'');
 	for (; *value; value++) {
-		if (*value == '\'')
+		if (*value == '\'') {
 			fputs("'\\''", stdout);
-		else
+		} else {
 			putchar(*value);
+		}
 	}
 	putchar('\'');
 }
@@ -96,14 +97,15 @@ static int run(const struct lag_args *args)
 		return lag_cmd_fail("env", &err);
 	if (inj.conflict[0])
 		lag_say("%s: it is left alone", inj.conflict);
-	if (!format || !strcmp(format, "sh"))
+	if (!format || !strcmp(format, "sh")) {
 		print_shell(&inj);
-	else if (!strcmp(format, "docker"))
+	} else if (!strcmp(format, "docker")) {
 		print_docker(&inj);
-	else if (!strcmp(format, "k8s"))
+	} else if (!strcmp(format, "k8s")) {
 		print_k8s(&out, &inj);
-	else
+	} else {
 		print_json(&out, &inj);
+	}
 	fputs(lag_buf_text(&out), stdout);
 	lag_buf_release(&out);
 	return LAG_EXIT_OK;

@@ -31,9 +31,10 @@ static enum lag_status say_size(void *state, const struct lag_forecast *f, struc
 	lag_say("export: %llu rank%s, %s events, about %s of JSON to %s",
 		(unsigned long long)f->n_ranks, f->n_ranks == 1 ? "" : "s", lag_buf_text(&events),
 		lag_buf_text(&bytes), strcmp(job->path, "-") == 0 ? "standard output" : job->path);
-	if (f->n_events > LARGE_EVENTS || f->n_bytes > LARGE_BYTES)
+	if (f->n_events > LARGE_EVENTS || f->n_bytes > LARGE_BYTES) {
 		lag_say("export: browsers may fail to open this much; --ranks, --steps, --time and "
 			"--kinds make it smaller");
+	}
 	lag_buf_release(&events);
 	lag_buf_release(&bytes);
 	return LAG_OK;

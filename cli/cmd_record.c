@@ -112,9 +112,9 @@ static enum lag_status start(char **argv, const struct inherited *from, pid_t *c
 		become(argv, report[1], from);
 	}
 	close(report[1]);
-	do
+	do {
 		n = read(report[0], error, sizeof(*error));
-	while (n < 0 && errno == EINTR);
+	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(*error))
 		*error = 0;
 	close(report[0]);

@@ -35,13 +35,14 @@ static void bash_values(const struct lag_cmd *cmd)
 		printf("\t\t%s:--%s", cmd->name, opt->name);
 		if (opt->letter)
 			printf("|%s:-%c", cmd->name, opt->letter);
-		if (opt->choices && strcmp(opt->choices, "@dir") == 0)
+		if (opt->choices && strcmp(opt->choices, "@dir") == 0) {
 			printf(") COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n");
-		else if (opt->choices && opt->choices[0] != '@')
+		} else if (opt->choices && opt->choices[0] != '@') {
 			printf(") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return;;\n",
 			       opt->choices);
-		else
+		} else {
 			printf(") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n");
+		}
 	}
 }
 
@@ -78,12 +79,13 @@ void lag_completion_bash(void)
 static void print_quoted(const char *text)
 {
 	for (; *text; text++) {
-		if (*text == '\'')
+		if (*text == '\'') {
 			printf("'\\''");
-		else if (*text == '[' || *text == ']' || *text == ':')
+		} else if (*text == '[' || *text == ']' || *text == ':') {
 			printf("\\%c", *text);
-		else
+		} else {
 			putchar(*text);
+		}
 	}
 }
 
@@ -92,12 +94,13 @@ static void zsh_option(const struct lag_opt *opt)
 	printf("\t\t\t\t'--%s%s[", opt->name, opt->arg ? "=" : "");
 	print_quoted(opt->help);
 	printf("]");
-	if (opt->arg && opt->choices && opt->choices[0] != '@')
+	if (opt->arg && opt->choices && opt->choices[0] != '@') {
 		printf(":%s:(%s)", opt->arg, opt->choices);
-	else if (opt->arg && opt->choices && strcmp(opt->choices, "@dir") == 0)
+	} else if (opt->arg && opt->choices && strcmp(opt->choices, "@dir") == 0) {
 		printf(":%s:_files -/", opt->arg);
-	else if (opt->arg)
+	} else if (opt->arg) {
 		printf(":%s:_files", opt->arg);
+	}
 	printf("' \\\n");
 }
 
@@ -120,10 +123,11 @@ void lag_completion_zsh(void)
 		for (size_t k = 0; k < cmd->n_options; k++)
 			zsh_option(&cmd->options[k]);
 		words_of(cmd, &words);
-		if (words.n)
+		if (words.n) {
 			printf("\t\t\t\t'*:operand:{ compadd %s; _files }';;\n", words.text);
-		else
+		} else {
 			printf("\t\t\t\t'*:operand:_files';;\n");
+		}
 	}
 	printf("\tesac\n}\n_laggard \"$@\"\n");
 	lag_buf_release(&words);
@@ -141,9 +145,10 @@ void lag_completion_fish(void)
 		print_quoted(cmd->summary);
 		printf("'\n");
 		words_of(cmd, &words);
-		if (words.n)
+		if (words.n) {
 			printf("complete -c laggard -n '__fish_seen_subcommand_from %s' -a '%s'\n",
 			       cmd->name, words.text);
+		}
 		for (size_t k = 0; k < cmd->n_options; k++) {
 			const struct lag_opt *opt = &cmd->options[k];
 
@@ -151,10 +156,11 @@ void lag_completion_fish(void)
 			       cmd->name, opt->name);
 			if (opt->letter)
 				printf(" -s %c", opt->letter);
-			if (opt->arg && opt->choices && opt->choices[0] != '@')
+			if (opt->arg && opt->choices && opt->choices[0] != '@') {
 				printf(" -x -a '%s'", opt->choices);
-			else if (opt->arg)
+			} else if (opt->arg) {
 				printf(" -r");
+			}
 			printf(" -d '");
 			print_quoted(opt->help);
 			printf("'\n");

@@ -12,10 +12,11 @@
 static void print_choices(const char *choices, size_t at)
 {
 	putchar(':');
-	if (at + strlen(choices) * 5 / 4 + 2 > WIDTH)
+	if (at + strlen(choices) * 5 / 4 + 2 > WIDTH) {
 		printf("\n%*s", TEXT_AT, "");
-	else
+	} else {
 		putchar(' ');
+	}
 	for (; *choices; choices++) {
 		if (*choices == ' ')
 			putchar(',');
@@ -28,12 +29,13 @@ static void print_option(const struct lag_opt *opt)
 	char left[64];
 	const char *sep = opt->arg ? " " : "";
 
-	if (opt->letter)
+	if (opt->letter) {
 		(void)snprintf(left, sizeof(left), "-%c, --%s%s%s", opt->letter, opt->name, sep,
 			       opt->arg ? opt->arg : "");
-	else
+	} else {
 		(void)snprintf(left, sizeof(left), "    --%s%s%s", opt->name, sep,
 			       opt->arg ? opt->arg : "");
+	}
 	printf("  %-26s %s", left, opt->help);
 	/* An argument called "on|off" has said it all. */
 	if (opt->choices && opt->choices[0] != '@' && !strchr(opt->arg, '|'))

@@ -90,11 +90,12 @@ static enum lag_status expand(char *out, size_t room, const char *text, struct l
 			continue;
 		}
 		p = expand_one(out + n, room - n, p + 1);
-		if (!p)
+		if (!p) {
 			return lag_err_set(err, LAG_ERR_USAGE,
 					   "'%s': of %%, only %%h %%p %%r %%j %%q{VAR} and %%%% "
 					   "are known",
 					   text);
+		}
 		n += strlen(out + n);
 	}
 	return LAG_OK;
@@ -178,9 +179,10 @@ enum lag_status lag_inject_build(struct lag_inject *inj, const struct lag_args *
 	long long max_bytes;
 
 	memset(inj, 0, sizeof(*inj));
-	if (ranks && !lag_list_valid(ranks))
+	if (ranks && !lag_list_valid(ranks)) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "--ranks '%s': a list such as 0,8-15,every:8 is wanted", ranks);
+	}
 	if (lag_failed(lag_args_i64(args, "max-size", (long long)LAG_DEFAULT_MAX_SIZE, &max_bytes,
 				    err)) ||
 	    lag_failed(lag_where(LAG_TRACER_NAME, inj->lib, sizeof(inj->lib), err)) ||
@@ -189,12 +191,13 @@ enum lag_status lag_inject_build(struct lag_inject *inj, const struct lag_args *
 	/* One spelling everywhere: the same path through all doors is one instance of the library. */
 	if (realpath(inj->lib, real))
 		memcpy(inj->lib, real, sizeof(inj->lib));
-	if (strpbrk(inj->lib, " :\t"))
+	if (strpbrk(inj->lib, " :\t")) {
 		return lag_err_set(
 			err, LAG_ERR_INPUT,
 			"'%s': LD_PRELOAD cannot hold a path with blanks or colons; install "
 			"laggard elsewhere",
 			inj->lib);
+	}
 	if (max_bytes < 1 << 20)
 		return lag_err_set(err, LAG_ERR_USAGE, "--max-size must be at least 1M");
 	inj->max_bytes = max_bytes;
@@ -222,11 +225,12 @@ enum lag_status lag_inject_preload(const struct lag_inject *inj, char *out, size
 	size_t n;
 
 	/* Nested use must not load it twice; the list is separated by colons or blanks. */
-	if (old && strstr(old, inj->lib))
+	if (old && strstr(old, inj->lib)) {
 		n = (size_t)snprintf(out, room, "%s", old);
-	else
+	} else {
 		n = (size_t)snprintf(out, room, "%s%s%s", old ? old : "", old && *old ? ":" : "",
 				     inj->lib);
+	}
 	return n < room ? LAG_OK : lag_err_set(err, LAG_ERR_LIMIT, "LD_PRELOAD is too long");
 }
 
@@ -237,9 +241,10 @@ enum lag_status lag_inject_apply(const struct lag_inject *inj, struct lag_err *e
 	if (lag_failed(lag_inject_preload(inj, preload, sizeof(preload), err)))
 		return err->status;
 	for (size_t i = 0; i < inj->n; i++) {
-		if (setenv(inj->vars[i].name, inj->vars[i].value, 1))
+		if (setenv(inj->vars[i].name, inj->vars[i].value, 1)) {
 			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot set %s",
 					     inj->vars[i].name);
+		}
 	}
 	if (setenv("LD_PRELOAD", preload, 1))
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot set LD_PRELOAD");

@@ -64,9 +64,10 @@ static enum lag_status take(const struct lag_cmd *cmd, struct lag_args *args, in
 	const struct lag_opt *opt = &cmd->options[index];
 	const char *value = opt->arg ? optarg : "";
 
-	if (opt->arg && !is_choice(opt->choices, value))
+	if (opt->arg && !is_choice(opt->choices, value)) {
 		return lag_err_set(err, LAG_ERR_USAGE, "--%s '%s': must be one of: %s", opt->name,
 				   value, opt->choices);
+	}
 	args->values[index] = value;
 	return LAG_OK;
 }
@@ -74,13 +75,15 @@ static enum lag_status take(const struct lag_cmd *cmd, struct lag_args *args, in
 static enum lag_status check_operands(const struct lag_cmd *cmd, const struct lag_args *args,
 				      struct lag_err *err)
 {
-	if (args->n_operands < cmd->min_operands)
+	if (args->n_operands < cmd->min_operands) {
 		return lag_err_set(err, LAG_ERR_USAGE, "needs %s; see laggard %s --help",
 				   cmd->operands, cmd->name);
-	if (cmd->max_operands >= 0 && args->n_operands > cmd->max_operands)
+	}
+	if (cmd->max_operands >= 0 && args->n_operands > cmd->max_operands) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "'%s' is one operand too many; see laggard %s --help",
 				   args->operands[cmd->max_operands], cmd->name);
+	}
 	return LAG_OK;
 }
 
@@ -103,14 +106,16 @@ enum lag_status lag_opt_parse(const struct lag_cmd *cmd, int argc, char **argv,
 			lag_help_command(cmd);
 			return LAG_END;
 		}
-		if (c == ':')
+		if (c == ':') {
 			return lag_err_set(err, LAG_ERR_USAGE,
 					   "'%s' needs a value; see laggard %s --help", word,
 					   cmd->name);
-		if (index < 0)
+		}
+		if (index < 0) {
 			return lag_err_set(err, LAG_ERR_USAGE,
 					   "unknown option '%s'; see laggard %s --help", word,
 					   cmd->name);
+		}
 		if (lag_failed(take(cmd, args, index, err)))
 			return LAG_ERR_USAGE;
 	}
@@ -142,10 +147,11 @@ enum lag_status lag_args_i64(const struct lag_args *args, const char *name, long
 	*value = fallback;
 	if (!text)
 		return LAG_OK;
-	if (!lag_parse_size(text, &parsed))
+	if (!lag_parse_size(text, &parsed)) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "--%s '%s': a number is wanted, such as 4, 500M or 4G", name,
 				   text);
+	}
 	*value = parsed;
 	return LAG_OK;
 }

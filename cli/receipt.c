@@ -32,9 +32,9 @@ static pid_t pid_of(const char *name)
 	const char *p = name + strlen(name) - strlen(LAG_TRACE_SUFFIX);
 
 	for (int dots = 0; p > name && dots < 2; dots++) {
-		do
+		do {
 			p--;
-		while (p > name && *p != '.');
+		} while (p > name && *p != '.');
 	}
 	return *p == '.' ? (pid_t)strtol(p + 1, NULL, 10) : 0;
 }
@@ -217,9 +217,10 @@ void lag_receipt_text(struct lag_buf *out, const struct lag_receipt_before *befo
 		count(out, "; ", (uint64_t)all.n_killed, "ended without exit handlers");
 	if (r[LAG_REC_gap])
 		count(out, "; ", r[LAG_REC_gap], "gaps: see laggard report trust");
-	if (all.n_capped)
+	if (all.n_capped) {
 		count(out, "; ", (uint64_t)all.n_capped,
 		      "reached --max-size and stopped recording");
+	}
 	if (all.n_full)
 		count(out, "; ", (uint64_t)all.n_full, "stopped recording: disk full or I/O error");
 	lag_buf_printf(out, "; next: laggard merge %s", dir);

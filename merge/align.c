@@ -21,10 +21,11 @@ static const struct lag_align_device *device_row(const struct lag_align_result *
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		const struct lag_align_device *d = &res->devices[mid];
-		if (d->device < device || (d->device == device && d->from_ns <= raw_ns))
+		if (d->device < device || (d->device == device && d->from_ns <= raw_ns)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo > 0 && res->devices[lo - 1].device == device)
 		return &res->devices[lo - 1];
@@ -39,10 +40,11 @@ static const struct lag_align_segment *segment(const struct lag_align_result *re
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		const struct lag_align_segment *s = &res->segments[mid];
-		if (s->host < host || (s->host == host && s->from_ns <= raw_ns))
+		if (s->host < host || (s->host == host && s->from_ns <= raw_ns)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo > 0 && res->segments[lo - 1].host == host)
 		return &res->segments[lo - 1];

@@ -63,10 +63,11 @@ enum lag_status lag_align_identity(const struct lag_align_input *in, const char 
 	if (!out->segments)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", in->n_hosts);
 	out->n_segments = in->n_hosts;
-	for (uint32_t h = 0; h < in->n_hosts; h++)
+	for (uint32_t h = 0; h < in->n_hosts; h++) {
 		out->segments[h] = (struct lag_align_segment){ .host = h,
 							       .uncertainty_ns = -1,
 							       .bound_lo_ns = -INFINITY,
 							       .bound_hi_ns = INFINITY };
+	}
 	return LAG_OK;
 }

@@ -57,10 +57,11 @@ static void interval(const struct pair *p, double e, double *lo, double *hi)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct lag_bound_limit *l = &p->limit[i];
 		double t = e * (l->x - p->x);
-		if (l->later > l->earlier)
+		if (l->later > l->earlier) {
 			*hi = fmin(*hi, l->slack_ns - t);
-		else
+		} else {
 			*lo = fmax(*lo, -l->slack_ns - t);
+		}
 	}
 }
 
@@ -95,10 +96,11 @@ static double best(const struct pair *p, double (*f)(const struct pair *, double
 	for (int i = 0; i < SEARCH_STEPS; i++) {
 		double u = a + (b - a) / 3;
 		double v = b - (b - a) / 3;
-		if (f(p, u) < f(p, v))
+		if (f(p, u) < f(p, v)) {
 			a = u;
-		else
+		} else {
 			b = v;
+		}
 	}
 	*at = (a + b) / 2;
 	return f(p, *at);
@@ -111,10 +113,11 @@ static double edge_of(const struct pair *p, double inside, double outside, doubl
 		return outside;
 	for (int i = 0; i < SEARCH_STEPS; i++) {
 		double mid = (inside + outside) / 2;
-		if (width(p, mid) >= least)
+		if (width(p, mid) >= least) {
 			inside = mid;
-		else
+		} else {
 			outside = mid;
+		}
 	}
 	return inside;
 }
@@ -164,9 +167,10 @@ static bool spread_edges(const struct edge *edges, size_t n, uint32_t n_hosts, u
 			 double give, struct lag_bound *b)
 {
 	bool moved = true;
-	for (uint32_t h = 0; h < n_hosts; h++)
+	for (uint32_t h = 0; h < n_hosts; h++) {
 		b[h] = h == reference ? (struct lag_bound){ 0, 0 }
 				      : (struct lag_bound){ -INFINITY, INFINITY };
+	}
 	for (uint32_t round = 0; round <= n_hosts && moved; round++) {
 		moved = false;
 		for (size_t i = 0; i < n; i++) {

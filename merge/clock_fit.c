@@ -162,18 +162,20 @@ static void reweight(struct work *w, double scale, int round)
 	double floor = scale > 0.5 ? scale : 0.5;
 	for (size_t i = 0; i < w->p->n_obs; i++) {
 		double u = fabs(w->res[i]) / w->p->obs[i].noise_ns / floor;
-		if (round < ROUNDS_L1)
+		if (round < ROUNDS_L1) {
 			w->robust[i] = 1 / (u > 0.3 ? u : 0.3);
-		else
+		} else {
 			w->robust[i] = u > HUBER ? HUBER / u : 1;
+		}
 	}
 }
 
 static void publish(const struct work *w, struct lag_fit_line *lines)
 {
-	for (uint32_t h = 0; h < w->p->n_hosts; h++)
+	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
 		lines[h] = (struct lag_fit_line){ .offset_ns = w->x[2 * (size_t)h],
 						  .slope_ns = w->x[2 * (size_t)h + 1] };
+	}
 	for (size_t i = 0; i < w->p->n_obs; i++) {
 		const struct lag_fit_obs *o = &w->p->obs[i];
 		double t = w->robust[i] * o->weight;
@@ -189,9 +191,10 @@ enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_li
 {
 	size_t n = 2 * (size_t)p->n_hosts;
 	double *block = lag_calloc(5 * n + 3 * p->n_obs, sizeof(double));
-	if (!block)
+	if (!block) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %zu clock observations",
 				   p->n_obs);
+	}
 	struct work w = { .p = p,
 			  .x = block,
 			  .r = block + n,

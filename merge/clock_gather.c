@@ -42,10 +42,11 @@ static void unite(uint32_t *parent, uint32_t a, uint32_t b)
 {
 	a = find(parent, a);
 	b = find(parent, b);
-	if (a < b)
+	if (a < b) {
 		parent[b] = a;
-	else
+	} else {
 		parent[a] = b;
+	}
 }
 
 /* The shortest member is the transfer without anyone's waiting; 0 if unknown. */
@@ -205,12 +206,14 @@ static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_v
 		const struct lag_align_collective *c = &view->in->collectives[i];
 		if (!joins_hosts(view, c))
 			continue;
-		for (uint32_t k = 1; count[c->comm] >= LAG_CLOCK_OFTEN && k < c->n_members; k++)
+		for (uint32_t k = 1; count[c->comm] >= LAG_CLOCK_OFTEN && k < c->n_members; k++) {
 			unite(g->often, view->members[c->first_member].host,
 			      view->members[c->first_member + k].host);
-		if (lag_clock_pick(seen++, stride))
+		}
+		if (lag_clock_pick(seen++, stride)) {
 			ok = add_collective(g, view, i, &s,
 					    fmax(1, count[c->comm] / (double)stride));
+		}
 	}
 	free(s.end);
 	free(s.n);

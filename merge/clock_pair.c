@@ -27,10 +27,11 @@ static double margin(const struct lag_pair_point *pt, size_t n, double slope, do
 	double high = INFINITY;
 	for (size_t i = 0; i < n; i++) {
 		double v = pt[i].value_ns - slope * pt[i].x;
-		if (pt[i].reverse)
+		if (pt[i].reverse) {
 			low = v > low ? v : low;
-		else
+		} else {
 			high = v < high ? v : high;
+		}
 	}
 	*offset = (low + high) / 2;
 	return (high - low) / 2;
@@ -45,10 +46,11 @@ static void widest(const struct lag_pair_point *pt, size_t n, double limit, stru
 	for (int i = 0; i < SEARCH_STEPS; i++) {
 		double p = a + (b - a) / 3;
 		double q = b - (b - a) / 3;
-		if (margin(pt, n, p, &unused) < margin(pt, n, q, &unused))
+		if (margin(pt, n, p, &unused) < margin(pt, n, q, &unused)) {
 			a = p;
-		else
+		} else {
 			b = q;
+		}
 	}
 	l->slope_ns = (a + b) / 2;
 	l->transfer_ns = margin(pt, n, l->slope_ns, &l->offset_ns);

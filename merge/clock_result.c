@@ -230,10 +230,11 @@ static const struct lag_align_device *trust_at(const struct lag_clock_trust *tru
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		if (rows[mid].device < device ||
-		    (rows[mid].device == device && rows[mid].from_ns <= t))
+		    (rows[mid].device == device && rows[mid].from_ns <= t)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo > 0 && rows[lo - 1].device == device)
 		return &rows[lo - 1];
@@ -322,9 +323,10 @@ static bool device_rows(const struct lag_clock_view *view, const struct lag_cloc
 		if (!ok)
 			break;
 		double u = r ? r->uncertainty_ns : -1;
-		if (u >= 0)
+		if (u >= 0) {
 			u += lag_clock_own_spread(view, c->device, c->at_ns) +
 			     setting(view, host, c->at_ns);
+		}
 		*row = (struct lag_align_device){ c->device, c->at_ns,
 						  lag_clock_own_offset(view, c->device, c->at_ns),
 						  u };
@@ -346,9 +348,10 @@ enum lag_status lag_clock_result(const struct lag_clock_solved *s,
 	memset(out, 0, sizeof(*out));
 	enum lag_status st = bounds ? make_limits(&b, trust, err)
 				    : lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
-	if (st == LAG_OK)
+	if (st == LAG_OK) {
 		st = lag_bound_solve(b.limits.items, b.limits.n, n, s->reference, 0, bounds,
 				     &relaxed, err);
+	}
 	for (uint32_t h = 0; st == LAG_OK && h < n; h++) {
 		if (!host_segments(s, trust, h, bounds[h], &segments))
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for segments");

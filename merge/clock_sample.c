@@ -174,10 +174,11 @@ static const struct lag_clock_pair *pair_of(const struct lag_clock_gather *g, ui
 		const struct lag_clock_pair *p = &LAG_VEC_AT(&g->pairs, struct lag_clock_pair, mid);
 		if (p->a == a && p->b == b)
 			return p;
-		if (p->a < a || (p->a == a && p->b < b))
+		if (p->a < a || (p->a == a && p->b < b)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return NULL;
 }

@@ -62,12 +62,13 @@ static void follow_pairs(const struct lag_clock_solved *s, struct path *path)
 			gap = fmax(fmin(gap, p->line.transfer_ns), -p->line.transfer_ns);
 			if (isinf(a->variance) == isinf(b->variance))
 				continue;
-			if (isinf(b->variance))
+			if (isinf(b->variance)) {
 				*b = (struct path){ a->gap + gap, a->variance + edge,
 						    a->in_fit && p->in_fit };
-			else
+			} else {
 				*a = (struct path){ b->gap - gap, b->variance + edge,
 						    b->in_fit && p->in_fit };
+			}
 			moved = true;
 		}
 	}
@@ -123,14 +124,15 @@ static void line_variance(const struct lag_clock_solved *s, const struct path *p
 		const struct lag_fit_line *l = &s->lines[h];
 		double own = noise * fmax(lag_fit_variance(l, s->slope_weight, -1),
 					  lag_fit_variance(l, s->slope_weight, 1));
-		if (h == s->reference)
+		if (h == s->reference) {
 			var[h] = 0;
-		else if (isfinite(path[h].variance))
+		} else if (isfinite(path[h].variance)) {
 			var[h] = own / fmax(l->n_obs, 1) + measured(&path[h], own);
-		else if (g->often[h] == g->often[s->reference])
+		} else if (g->often[h] == g->often[s->reference]) {
 			var[h] = own;
-		else
+		} else {
 			var[h] = g->set[h] == g->set[s->reference] ? 2 * own : INFINITY;
+		}
 	}
 }
 
@@ -149,10 +151,11 @@ static bool emit(struct state *st, uint32_t device, int64_t from, double seen)
 	double u = fmax(seen, 0) + st->factor * sqrt(unseen2);
 	*row = (struct lag_align_device){ device, from, 0, isfinite(u) ? u : -1 };
 	double *worst = &st->t->host_ns[host];
-	if (row->uncertainty_ns < 0 || *worst < 0)
+	if (row->uncertainty_ns < 0 || *worst < 0) {
 		*worst = -1;
-	else
+	} else {
 		*worst = fmax(*worst, u);
+	}
 	return true;
 }
 

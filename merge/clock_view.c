@@ -144,10 +144,11 @@ static const struct lag_clock_own *own_at(const struct lag_clock_view *view, uin
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		if (rows[mid].device < device ||
-		    (rows[mid].device == device && rows[mid].from_ns <= t))
+		    (rows[mid].device == device && rows[mid].from_ns <= t)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo > 0 && rows[lo - 1].device == device)
 		return &rows[lo - 1];

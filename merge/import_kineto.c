@@ -35,10 +35,11 @@ static enum lag_status read_events(struct lag_kineto *k, struct lag_err *err)
 			k->part.n_bad += r->kind != LAG_JSON_NULL;
 		} else {
 			st = lag_kineto_read_event(k, err);
-			if (st == LAG_OK)
+			if (st == LAG_OK) {
 				st = lag_kineto_emit(k, err);
-			else if (st == LAG_END)
+			} else if (st == LAG_END) {
 				k->part.n_bad++; /* the event that the cut goes through */
+			}
 		}
 		if (st != LAG_OK)
 			return st;
@@ -60,10 +61,11 @@ static enum lag_status read_document(struct lag_kineto *k, struct lag_err *err)
 			continue;
 		if (r->n == 11 && memcmp(r->text, "traceEvents", 11) == 0) {
 			st = lag_json_next(r, err);
-			if (st == LAG_OK && r->kind == LAG_JSON_ARRAY)
+			if (st == LAG_OK && r->kind == LAG_JSON_ARRAY) {
 				st = read_events(k, err);
-			else if (st == LAG_OK)
+			} else if (st == LAG_OK) {
 				st = lag_json_skip(r, err);
+			}
 		} else {
 			st = lag_kineto_read_head(k, r->text, r->n, err);
 		}
@@ -153,22 +155,24 @@ static void add_notes(struct lag_kineto *k)
 	const struct lag_json_reader *r = &k->json;
 
 	for (unsigned i = 0; i < LAG_JSON_REPAIR_LIMIT; i++) {
-		if (i == LAG_JSON_CUT && r->repairs[i])
+		if (i == LAG_JSON_CUT && r->repairs[i]) {
 			lag_part_note(&k->part, "cut off at byte %llu",
 				      (unsigned long long)r->first_at[i]);
-		else if (r->repairs[i])
+		} else if (r->repairs[i]) {
 			lag_part_note(&k->part,
 				      "invalid JSON repaired: %s, %llu times, first at byte %llu",
 				      lag_json_repair_name((enum lag_json_repair)i),
 				      (unsigned long long)r->repairs[i],
 				      (unsigned long long)r->first_at[i]);
+		}
 	}
-	if (k->part.n_bad)
+	if (k->part.n_bad) {
 		lag_part_note(&k->part,
 			      "%llu events without a usable time or cut off left out, the first "
 			      "before byte %llu",
 			      (unsigned long long)k->part.n_bad,
 			      (unsigned long long)(k->first_bad_at ? k->first_bad_at : r->at));
+	}
 	if (!k->n_gpu)
 		lag_part_note(&k->part, "no GPU events in this trace");
 	if (k->part.process.rank == LAG_NONE)
@@ -179,9 +183,10 @@ static enum lag_status finish(struct lag_kineto *k, const char *path, struct lag
 {
 	enum lag_status st;
 
-	if (!k->saw_events && !k->saw_header)
+	if (!k->saw_events && !k->saw_header) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "JSON, but not a profiler trace: it has no traceEvents");
+	}
 	if (k->base_ns < 0 || k->base_ns > INT64_MAX / 2)
 		return lag_err_set(err, LAG_ERR_INPUT, "baseTimeNanoseconds is out of range");
 	identify(k, path);
@@ -236,10 +241,11 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 	k.groups.max = k.devices.max = 65536;
 	if (!lag_failed(st))
 		st = lag_json_init_fill(&k.json, fill_from_input, in, true);
-	if (lag_failed(st))
+	if (lag_failed(st)) {
 		(void)lag_err_set(err, st, "out of memory");
-	else
+	} else {
 		st = read_document(&k, err);
+	}
 	if (!lag_failed(st))
 		st = finish(&k, in->path, err);
 	if (lag_failed(st)) {

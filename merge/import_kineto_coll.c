@@ -45,10 +45,11 @@ enum lag_status lag_kineto_keep_coll(struct lag_kineto *k, struct lag_vec *to, s
 		const struct lag_buf *buf;
 		enum lag_status st;
 
-		if (annotation && from == LAG_KT_COLLECTIVE)
+		if (annotation && from == LAG_KT_COLLECTIVE) {
 			from = LAG_KT_NAME;
-		else if (annotation && from == LAG_KT_DTYPE)
+		} else if (annotation && from == LAG_KT_DTYPE) {
 			from = LAG_KT_INPUT_TYPE;
+		}
 		buf = &e->text[from];
 		st = lag_kineto_string(k, lag_buf_text(buf), buf->n,
 				       (uint32_t *)((char *)c + texts[i].to), err);
@@ -111,10 +112,11 @@ around(const struct lag_kineto_work *w, int64_t tid, int64_t at_ns,
 		size_t mid = lo + (hi - lo) / 2;
 		const struct lag_kineto_coll *c = &LAG_VEC_AT(v, struct lag_kineto_coll, mid);
 
-		if (c->tid < tid || (c->tid == tid && c->start_ns <= at_ns))
+		if (c->tid < tid || (c->tid == tid && c->start_ns <= at_ns)) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	for (size_t steps = 0; lo > 0 && steps < 64; steps++) {
 		const struct lag_kineto_coll *c = &LAG_VEC_AT(v, struct lag_kineto_coll, --lo);

@@ -63,13 +63,14 @@ static void use_device(struct lag_kineto *k, int64_t device)
 		}
 	}
 	d = lag_vec_push(&k->devices);
-	if (d)
+	if (d) {
 		*d = (struct lag_kineto_device){ .id = device,
 						 .cc_major = LAG_NONE,
 						 .cc_minor = LAG_NONE,
 						 .sm_count = LAG_NONE,
 						 .memory_bytes = LAG_NONE,
 						 .used = true };
+	}
 }
 
 /* Kineto adds static and dynamic shared memory up; the sum stands as dynamic, static is unknown. */

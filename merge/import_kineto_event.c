@@ -248,12 +248,13 @@ static enum lag_status read_arg(struct lag_kineto *k, const struct arg *arg, str
 		return read_list(k, &e->text[arg->slot], err);
 	if (r->kind != LAG_JSON_NUMBER && r->kind != LAG_JSON_STRING)
 		return lag_json_skip(r, err);
-	if (arg->type == ARG_TEXT)
+	if (arg->type == ARG_TEXT) {
 		set_text(&e->text[arg->slot], r->text, r->n);
-	else if (arg->type == ARG_U64)
+	} else if (arg->type == ARG_U64) {
 		e->i[arg->slot] = u64_of(r->text, r->n);
-	else if (arg->type == ARG_INT)
+	} else if (arg->type == ARG_INT) {
 		(void)lag_json_to_fixed(r->text, r->n, 0, &e->i[arg->slot]);
+	}
 	return LAG_OK;
 }
 
@@ -370,10 +371,11 @@ enum lag_status lag_kineto_read_event(struct lag_kineto *k, struct lag_err *err)
 		} else {
 			st = lag_json_next(r, err);
 			if (st == LAG_OK &&
-			    (r->kind == LAG_JSON_STRING || r->kind == LAG_JSON_NUMBER))
+			    (r->kind == LAG_JSON_STRING || r->kind == LAG_JSON_NUMBER)) {
 				set_member(&k->event, member, r);
-			else if (st == LAG_OK)
+			} else if (st == LAG_OK) {
 				st = lag_json_skip(r, err);
+			}
 		}
 		if (st != LAG_OK)
 			return st;

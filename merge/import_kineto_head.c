@@ -73,16 +73,17 @@ static enum lag_status read_group(struct lag_kineto *k, struct lag_err *err)
 	enum lag_status st;
 
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
-		if (key_is(r, "pg_name"))
+		if (key_is(r, "pg_name")) {
 			st = read_string(k, &group.name, err);
-		else if (key_is(r, "pg_desc"))
+		} else if (key_is(r, "pg_desc")) {
 			st = read_string(k, &group.description, err);
-		else if (key_is(r, "pg_size"))
+		} else if (key_is(r, "pg_size")) {
 			st = read_int(k, &group.size, err);
-		else if (key_is(r, "ranks"))
+		} else if (key_is(r, "ranks")) {
 			st = read_ranks(k, &group.ranks, err);
-		else
+		} else {
 			st = lag_json_skip(r, err);
+		}
 		if (st != LAG_OK)
 			return st;
 	}
@@ -157,10 +158,11 @@ static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *er
 			st = read_groups(k, err);
 		} else if (key_is(r, "nccl_version")) {
 			st = lag_json_next(r, err);
-			if (st == LAG_OK && r->kind == LAG_JSON_STRING)
+			if (st == LAG_OK && r->kind == LAG_JSON_STRING) {
 				st = add_meta(k, "nccl_version", 12, r->text, r->n, err);
-			else if (st == LAG_OK)
+			} else if (st == LAG_OK) {
 				st = lag_json_skip(r, err);
+			}
 		} else {
 			st = lag_json_skip(r, err);
 		}
@@ -179,20 +181,21 @@ static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
 	enum lag_status st;
 
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
-		if (key_is(r, "id"))
+		if (key_is(r, "id")) {
 			st = read_int(k, &d.id, err);
-		else if (key_is(r, "name"))
+		} else if (key_is(r, "name")) {
 			st = read_string(k, &d.name, err);
-		else if (key_is(r, "computeMajor") || key_is(r, "major"))
+		} else if (key_is(r, "computeMajor") || key_is(r, "major")) {
 			st = read_int(k, &d.cc_major, err);
-		else if (key_is(r, "computeMinor") || key_is(r, "minor"))
+		} else if (key_is(r, "computeMinor") || key_is(r, "minor")) {
 			st = read_int(k, &d.cc_minor, err);
-		else if (key_is(r, "numSms"))
+		} else if (key_is(r, "numSms")) {
 			st = read_int(k, &d.sm_count, err);
-		else if (key_is(r, "totalGlobalMem"))
+		} else if (key_is(r, "totalGlobalMem")) {
 			st = read_int(k, &d.memory_bytes, err);
-		else
+		} else {
 			st = lag_json_skip(r, err);
+		}
 		if (st != LAG_OK)
 			return st;
 	}

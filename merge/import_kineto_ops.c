@@ -142,19 +142,21 @@ static enum lag_status emit_op(struct lag_kineto_work *w, struct lag_kineto_op *
 	rec.op.op_id = op_id;
 	rec.op.comm_id = comm->comm_id;
 	rec.op.func = op->func;
-	if (op->func == LAG_FUNC_SEND)
+	if (op->func == LAG_FUNC_SEND) {
 		rec.op.peer = lag_kineto_peer(comm, op->coll.dst);
-	else if (op->func == LAG_FUNC_RECV)
+	} else if (op->func == LAG_FUNC_RECV) {
 		rec.op.peer = lag_kineto_peer(comm, op->coll.src);
+	}
 	rec.op.count = count_of(op, comm);
 	rec.op.datatype = lag_kineto_datatype(lag_kineto_text(w, op->coll.dtype));
 	rec.op.stream = op->stream;
 	rec.op.sources = op->from_name ? LAG_OP_FROM_NAME : LAG_OP_FROM_META;
 	st = seq_of(op, comm, rec.op.peer, &rec.op.seq, err);
-	if (op->carrier.kind == LAG_REC_kernel)
+	if (op->carrier.kind == LAG_REC_kernel) {
 		LAG_PART_AT(&w->k->part, kernel, op->carrier.index).op_id = op_id;
-	else
+	} else {
 		LAG_PART_AT(&w->k->part, memcpy, op->carrier.index).op_id = op_id;
+	}
 	return lag_failed(st) ? st : lag_part_add(&w->k->part, &rec, err);
 }
 
@@ -184,20 +186,22 @@ static enum lag_status emit(struct lag_kineto_work *w, struct lag_err *err)
 	enum lag_status st = LAG_OK;
 	size_t assumed = 0;
 
-	for (size_t i = 0; i < w->comms.n && !lag_failed(st); i++)
+	for (size_t i = 0; i < w->comms.n && !lag_failed(st); i++) {
 		st = lag_kineto_emit_comm(w, &LAG_VEC_AT(&w->comms, struct lag_kineto_comm, i),
 					  err);
+	}
 	for (size_t i = 0; i < w->ops.n && !lag_failed(st); i++) {
 		struct lag_kineto_op *op = &LAG_VEC_AT(&w->ops, struct lag_kineto_op, i);
 
 		assumed += LAG_VEC_AT(&w->comms, struct lag_kineto_comm, op->comm).assumed;
 		st = emit_op(w, op, (int64_t)i + 1, err);
 	}
-	if (assumed)
+	if (assumed) {
 		lag_part_note(&w->k->part,
 			      "%zu communication kernels without a process group: taken as one "
 			      "communicator of all ranks, numbered by their order",
 			      assumed);
+	}
 	return st;
 }
 
@@ -211,9 +215,10 @@ enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 	if (!k->carriers.n)
 		return LAG_OK;
 	w.comms.max = 65536;
-	if (k->cpu_colls.n)
+	if (k->cpu_colls.n) {
 		qsort(k->cpu_colls.items, k->cpu_colls.n, sizeof(struct lag_kineto_coll),
 		      lag_kineto_by_thread);
+	}
 	st = collect(&w, err);
 	if (!lag_failed(st))
 		st = resolve(&w, err);

@@ -80,12 +80,14 @@ static enum lag_status check_place(char *path, size_t room, bool force, struct l
 	/* A rename would put a file in the place of a device, for everyone. */
 	if (!S_ISREG(sb.st_mode))
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no regular file", path);
-	if (!force)
+	if (!force) {
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
 				   path);
-	if (!may_be_overwritten(path, &sb))
+	}
+	if (!may_be_overwritten(path, &sb)) {
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no merged trace, not overwritten",
 				   path);
+	}
 	return LAG_OK;
 }
 

@@ -162,10 +162,11 @@ static bool usable(enum lag_record_kind kind, const int64_t *rec)
 	const struct lag_rec_clock *c = (const struct lag_rec_clock *)(const void *)rec;
 	const struct lag_rec_clock_step *s = (const struct lag_rec_clock_step *)(const void *)rec;
 
-	if (kind == LAG_REC_clock)
+	if (kind == LAG_REC_clock) {
 		return (c->monotonic_ns == LAG_NONE || sane(c->monotonic_ns)) &&
 		       (c->bracket_ns == LAG_NONE ||
 			(c->bracket_ns >= 0 && c->bracket_ns <= DAY_NS));
+	}
 	return kind != LAG_REC_clock_step || (s->step_ns >= -TIME_MAX && s->step_ns <= TIME_MAX);
 }
 

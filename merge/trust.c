@@ -44,17 +44,18 @@ static void find_losses(struct lag_merge *m, const struct lag_proc *p)
 		int64_t until = g->until_ns == LAG_NONE ? p->last_ns : g->until_ns;
 
 		/* Without a beginning, how long is not known. */
-		if (g->from_ns == LAG_NONE || until < g->from_ns)
+		if (g->from_ns == LAG_NONE || until < g->from_ns) {
 			lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
 				       "rank %" PRId64 " recorded no %.60s for a while: %.200s",
 				       p->rank, lag_merge_text(m, g->what),
 				       lag_merge_text(m, g->reason));
-		else
+		} else {
 			lag_merge_find(m, 1, "gap", LAG_ABOUT(p->rank, LAG_NONE, 1),
 				       "rank %" PRId64 " recorded no %.60s for %.3f s: %.200s",
 				       p->rank, lag_merge_text(m, g->what),
 				       (double)(until - g->from_ns) / 1e9,
 				       lag_merge_text(m, g->reason));
+		}
 	}
 }
 

@@ -36,9 +36,10 @@ static bool secret_name(const char *text, size_t n)
 					     "private_key", "private-key" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (contains(text, n, words[i]))
+		if (contains(text, n, words[i])) {
 			/* A tokenizer's path is no secret, and worth reading. */
 			return !contains(text, n, "tokeniz") && !contains(text, n, "tokens");
+		}
 	}
 	return false;
 }
@@ -107,10 +108,11 @@ size_t lag_argv_clean(char *out, size_t room, const char *args, size_t n)
 			hide_next = false;
 		} else if (eq) {
 			put(&o, arg, name + 1);
-			if (secret_name(arg, name))
+			if (secret_name(arg, name)) {
 				put(&o, HIDDEN, strlen(HIDDEN));
-			else
+			} else {
 				put_value(&o, eq + 1, len - name - 1);
+			}
 			hide_next = false;
 		} else {
 			put_value(&o, arg, len);

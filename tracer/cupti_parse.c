@@ -132,9 +132,10 @@ static bool copy(struct lag_cupti_parser *ps, const uint8_t *p, bool peer)
 	rec.memcpy.copy_kind = p[4];
 	rec.memcpy.src_kind = p[5];
 	rec.memcpy.dst_kind = p[6];
-	if (peer)
+	if (peer) {
 		rec.memcpy.peer_device =
 			lag_u32(p, 44) == lag_u32(p, 32) ? lag_u32(p, 52) : lag_u32(p, 44);
+	}
 	rec.memcpy.graph_node_id = or_none(lag_u64(p, graph));
 	if (stride >= graph + 12)
 		rec.memcpy.graph_id = or_none(lag_u32(p, graph + 8));

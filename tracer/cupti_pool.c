@@ -39,11 +39,11 @@ static void push(_Atomic uint64_t *list, uint32_t index)
 {
 	uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
 
-	do
+	do {
 		pool.buffers[index].next = (uint32_t)head;
-	while (!atomic_compare_exchange_weak_explicit(list, &head,
-						      ((head >> 32) + 1) << 32 | (index + 1),
-						      memory_order_release, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		list, &head, ((head >> 32) + 1) << 32 | (index + 1), memory_order_release,
+		memory_order_relaxed));
 }
 
 bool lag_cupti_pool_open(void)
@@ -113,10 +113,10 @@ void lag_cupti_pool_complete(uint8_t *buffer, size_t valid)
 	pool.buffers[index].valid = valid;
 	head = atomic_load_explicit(&pool.done, memory_order_relaxed);
 	/* Only ever emptied as a whole: no tag needed. */
-	do
+	do {
 		pool.buffers[index].next = head;
-	while (!atomic_compare_exchange_weak_explicit(&pool.done, &head, index + 1,
-						      memory_order_release, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool.done, &head, index + 1, memory_order_release, memory_order_relaxed));
 	if (atomic_fetch_add_explicit(&pool.n_done, 1, memory_order_relaxed) + 1 == WAKE_AT)
 		lag_writer_wake();
 }
@@ -167,8 +167,9 @@ uint8_t *lag_cupti_pool_next(size_t *valid)
 
 void lag_cupti_pool_give(uint8_t *buffer)
 {
-	if (in_pool(buffer))
+	if (in_pool(buffer)) {
 		push(&pool.free, (uint32_t)((size_t)(buffer - pool.memory) / BUFFER_BYTES));
-	else
+	} else {
 		munmap(buffer - EXTRA_HEAD, BUFFER_BYTES + EXTRA_HEAD);
+	}
 }

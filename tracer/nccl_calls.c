@@ -40,9 +40,10 @@ LAG_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t 
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
-	if (real->ncclReduce)
+	if (real->ncclReduce) {
 		rc = real->ncclReduce(sendbuff, recvbuff, count, datatype, redop, root, comm,
 				      stream);
+	}
 	return lag_op_leave(&op, rc);
 }
 
@@ -117,9 +118,10 @@ LAG_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, 
 	ncclResult_t rc = ABSENT;
 
 	lag_op_enter(&op);
-	if (real->ncclReduceScatter)
+	if (real->ncclReduceScatter) {
 		rc = real->ncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, redop, comm,
 					     stream);
+	}
 	return lag_op_leave(&op, rc);
 }
 
@@ -224,10 +226,11 @@ static ncclResult_t group_end(const struct lag_nccl_real *real, ncclSimInfo_t *s
 
 	if (ours)
 		lag_group_end_enter(&pushed, &launch_ns);
-	if (is_simulation && real->ncclGroupSimulateEnd)
+	if (is_simulation && real->ncclGroupSimulateEnd) {
 		rc = real->ncclGroupSimulateEnd(simulate);
-	else if (!is_simulation && real->ncclGroupEnd)
+	} else if (!is_simulation && real->ncclGroupEnd) {
 		rc = real->ncclGroupEnd();
+	}
 	lag_life_leave();
 	if (ours) {
 		lag_group_end_leave(pushed, launch_ns, rc);

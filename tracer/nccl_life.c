@@ -229,9 +229,10 @@ LAG_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 
 	if (ours)
 		begin_child(comm, SHRINK_SALT, &p);
-	if (real->ncclCommShrink)
+	if (real->ncclCommShrink) {
 		rc = real->ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm,
 					  config, shrinkFlags);
+	}
 	lag_life_leave();
 	if (ours)
 		made(&p, rc);

@@ -164,9 +164,10 @@ static const struct lag_nccl_real *find_site(uintptr_t caller)
 		uintptr_t address = atomic_load_explicit(&nccl.sites[slot % N_SITES].address,
 							 memory_order_acquire);
 
-		if (address == caller)
+		if (address == caller) {
 			return atomic_load_explicit(&nccl.sites[slot % N_SITES].real,
 						    memory_order_relaxed);
+		}
 		if (!address)
 			break;
 	}

@@ -299,19 +299,21 @@ static void NVTX_API domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id)
 
 static int NVTX_API domain_push_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attr)
 {
-	if (is_nccl(domain))
+	if (is_nccl(domain)) {
 		nccl_begins(attr);
-	else
+	} else {
 		begin_attr(LAG_RANGE_PUSH, LAG_NONE, domain, attr);
+	}
 	return depth++;
 }
 
 static int NVTX_API domain_pop(nvtxDomainHandle_t domain)
 {
-	if (is_nccl(domain))
+	if (is_nccl(domain)) {
 		lag_nccl_annotation_ends(NULL);
-	else
+	} else {
 		end(LAG_RANGE_PUSH, LAG_NONE, domain);
+	}
 	return depth > 0 ? --depth : -1;
 }
 

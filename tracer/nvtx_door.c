@@ -88,9 +88,10 @@ LAG_EXPORT int InitializeInjectionNvtxExtension(struct extension *ext)
 	    !cfg->nvtx)
 		return 0;
 	for (size_t i = 0; i < lag_nvtx_n_payload; i++) {
-		if (lag_nvtx_payload[i].id < ext->segments[0].n_slots)
+		if (lag_nvtx_payload[i].id < ext->segments[0].n_slots) {
 			ext->segments[0].slots[lag_nvtx_payload[i].id] =
 				(intptr_t)lag_nvtx_payload[i].fn;
+		}
 	}
 	return 1;
 }

@@ -68,11 +68,11 @@ static void push_free(struct lag_thread *t)
 	uint64_t head = atomic_load_explicit(&pool.free, memory_order_relaxed);
 	uint32_t index = (uint32_t)(t - pool.slots);
 
-	do
+	do {
 		t->next = (uint32_t)head;
-	while (!atomic_compare_exchange_weak_explicit(&pool.free, &head,
-						      ((head >> 32) + 1) << 32 | (index + 1),
-						      memory_order_release, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool.free, &head, ((head >> 32) + 1) << 32 | (index + 1), memory_order_release,
+		memory_order_relaxed));
 }
 
 static struct lag_thread *attach(void)

@@ -150,10 +150,11 @@ void lag_spool_copy(struct lag_trace_file *file, bool all)
 
 		if ((spool.copied[i / 8] & bit) || !(all || is_sealed(file->fd, at)))
 			continue;
-		if (copy_range(file->fd, at, LAG_CHUNK_BYTES))
+		if (copy_range(file->fd, at, LAG_CHUNK_BYTES)) {
 			spool.copied[i / 8] |= bit;
-		else
+		} else {
 			whole = false;
+		}
 	}
 	whole = copy_range(file->fd, 0, LAG_CHUNKS_AT) && whole && n <= N_COPIED;
 	if (all && whole)

@@ -58,11 +58,12 @@ bool lag_json_is_number(const char *text, size_t n)
 		p++;
 	if (p == end || !isdigit((unsigned char)*p))
 		return false;
-	if (*p == '0')
+	if (*p == '0') {
 		p++;
-	else
+	} else {
 		while (p < end && isdigit((unsigned char)*p))
 			p++;
+	}
 	if (p < end && *p == '.') {
 		if (++p == end || !isdigit((unsigned char)*p))
 			return false;
@@ -127,10 +128,11 @@ static bool key_may_follow(const struct lag_json_reader *r, size_t i)
 	if (i == r->end || r->bytes[i] == '}' || r->bytes[i] == ',')
 		return true;
 	quoted = r->bytes[i] == '"';
-	if (quoted)
+	if (quoted) {
 		i++;
-	else if (!lag_json_is_word(r->bytes[i]))
+	} else if (!lag_json_is_word(r->bytes[i])) {
 		return false;
+	}
 	limit = r->end - i < 256 ? r->end : i + 256;
 	while (i < limit && r->bytes[i] != '"') {
 		if (r->bytes[i++] == '\\')
@@ -283,10 +285,11 @@ static enum lag_status read_control(struct lag_json_reader *r, struct lag_err *e
 	enum lag_status st = lag_json_repaired(r, LAG_JSON_CONTROL, err);
 	char c = r->bytes[r->pos++];
 
-	if (c == '\n' || c == '\t')
+	if (c == '\n' || c == '\t') {
 		lag_buf_putc(&r->scratch, c);
-	else
+	} else {
 		lag_buf_puts(&r->scratch, REPLACEMENT);
+	}
 	return st;
 }
 

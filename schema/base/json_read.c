@@ -69,9 +69,10 @@ enum lag_status lag_json_repaired(struct lag_json_reader *r, enum lag_json_repai
 {
 	uint64_t at = r->base + r->pos;
 
-	if (!r->tolerant)
+	if (!r->tolerant) {
 		return lag_err_set(err, LAG_ERR_INPUT, "not JSON at byte %llu: %s",
 				   (unsigned long long)at, lag_json_repair_name(what));
+	}
 	if (!r->repairs[what]++)
 		r->first_at[what] = at;
 	r->n_repairs++;
@@ -90,9 +91,10 @@ static void value_done(struct lag_json_reader *r)
 
 static enum lag_status open_container(struct lag_json_reader *r, bool object, struct lag_err *err)
 {
-	if (r->depth == LAG_JSON_DEPTH_MAX)
+	if (r->depth == LAG_JSON_DEPTH_MAX) {
 		return lag_err_set(err, LAG_ERR_LIMIT, "nested more than %d deep at byte %llu",
 				   LAG_JSON_DEPTH_MAX, (unsigned long long)r->at);
+	}
 	r->in_object[r->depth++] = object;
 	r->kind = object ? LAG_JSON_OBJECT : LAG_JSON_ARRAY;
 	r->expect = object ? EXPECT_FIRST_KEY : EXPECT_FIRST_ELEMENT;
@@ -265,12 +267,13 @@ static enum lag_status read_between(struct lag_json_reader *r, char c, struct la
 
 	if (c == '}' || c == ']')
 		return read_closer(r, c, err);
-	if (c == ',')
+	if (c == ',') {
 		r->pos++;
-	else if (c == '"' || c == '{' || c == '[' || lag_json_is_word(c))
+	} else if (c == '"' || c == '{' || c == '[' || lag_json_is_word(c)) {
 		st = lag_json_repaired(r, LAG_JSON_COMMA, err);
-	else
+	} else {
 		return skip_byte(r, LAG_JSON_GARBAGE, err);
+	}
 	r->expect = in_object(r) ? EXPECT_KEY : EXPECT_ELEMENT;
 	return lag_failed(st) ? st : LAG_WARN;
 }
@@ -280,10 +283,11 @@ static enum lag_status read_colon(struct lag_json_reader *r, char c, struct lag_
 	enum lag_status st = LAG_OK;
 
 	r->expect = EXPECT_VALUE;
-	if (c == ':')
+	if (c == ':') {
 		r->pos++;
-	else
+	} else {
 		st = lag_json_repaired(r, LAG_JSON_GARBAGE, err);
+	}
 	return lag_failed(st) ? st : LAG_WARN;
 }
 
@@ -318,14 +322,15 @@ enum lag_status lag_json_next(struct lag_json_reader *r, struct lag_err *err)
 			return at_end(r, err);
 		c = r->bytes[r->pos];
 		r->at = r->base + r->pos;
-		if (r->expect <= EXPECT_ELEMENT)
+		if (r->expect <= EXPECT_ELEMENT) {
 			st = read_value(r, c, err);
-		else if (r->expect <= EXPECT_KEY)
+		} else if (r->expect <= EXPECT_KEY) {
 			st = read_key(r, c, err);
-		else if (r->expect == EXPECT_COLON)
+		} else if (r->expect == EXPECT_COLON) {
 			st = read_colon(r, c, err);
-		else
+		} else {
 			st = read_between(r, c, err);
+		}
 	}
 	return st == LAG_END ? at_end(r, err) : st;
 }
@@ -335,10 +340,11 @@ enum lag_status lag_json_skip(struct lag_json_reader *r, struct lag_err *err)
 	unsigned depth = r->depth;
 	enum lag_status st;
 
-	if (r->kind == LAG_JSON_OBJECT || r->kind == LAG_JSON_ARRAY)
+	if (r->kind == LAG_JSON_OBJECT || r->kind == LAG_JSON_ARRAY) {
 		depth--;
-	else if (r->kind != LAG_JSON_KEY)
+	} else if (r->kind != LAG_JSON_KEY) {
 		return LAG_OK;
+	}
 	do {
 		st = lag_json_next(r, err);
 	} while (st == LAG_OK && r->depth > depth);

@@ -94,11 +94,12 @@ static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
 
 	if (stat(path, &info) != 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
-	if (S_ISDIR(info.st_mode))
+	if (S_ISDIR(info.st_mode)) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "%s is a directory: `laggard merge` makes the trace of a run's "
 				   "recordings",
 				   path);
+	}
 	/* Opening a pipe would wait for somebody to write into it. */
 	if (!S_ISREG(info.st_mode))
 		return lag_err_set(err, LAG_ERR_INPUT, "%s is no regular file", path);
@@ -107,9 +108,10 @@ static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
 	n = fread(head, 1, sizeof(head), file);
 	(void)fclose(file);
-	if (n < sizeof(head) || memcmp(head, magic, sizeof(magic)) != 0)
+	if (n < sizeof(head) || memcmp(head, magic, sizeof(magic)) != 0) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "%s is not a merged trace: `laggard merge` makes one", path);
+	}
 	return LAG_OK;
 }
 

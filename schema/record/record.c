@@ -155,16 +155,17 @@ static const uint8_t *get_field(const uint8_t *p, const uint8_t *end, enum lag_f
 	p = get_varint(p, end, &u);
 	if (!p)
 		return NULL;
-	if (type == LAG_F_TIME)
+	if (type == LAG_F_TIME) {
 		*v = *last_time = plus(*last_time, unzigzag(u));
-	else if (type == LAG_F_AFTER)
+	} else if (type == LAG_F_AFTER) {
 		*v = u ? plus(*last_time, unzigzag(u - 1)) : LAG_NONE;
-	else if (type == LAG_F_INT)
+	} else if (type == LAG_F_INT) {
 		*v = unzigzag(u);
-	else if (type == LAG_F_OPT)
+	} else if (type == LAG_F_OPT) {
 		*v = u ? (int64_t)(u - 1) : LAG_NONE;
-	else
+	} else {
 		*v = (int64_t)u;
+	}
 	return p;
 }
 

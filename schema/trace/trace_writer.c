@@ -258,9 +258,10 @@ static void seal(struct lag_trace_producer *prod)
 	chunk->n_records = prod->n_records;
 	atomic_store_explicit(&chunk->state, LAG_CHUNK_SEALED, memory_order_release);
 	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
-		if (prod->written[i])
+		if (prod->written[i]) {
 			atomic_fetch_add_explicit(&prod->file->counters->written[i],
 						  prod->written[i], memory_order_relaxed);
+		}
 	}
 	memset(prod->written, 0, sizeof(prod->written));
 	prod->n_records = 0;
@@ -302,11 +303,12 @@ bool lag_trace_append(struct lag_trace_producer *prod, const struct lag_record *
 	size_t n = rec->n_bytes > LAG_RECORD_BYTES_MAX ? 0 : put(prod, rec);
 
 	if (!n && rec->n_bytes <= LAG_RECORD_BYTES_MAX) {
-		if (roll(prod))
+		if (roll(prod)) {
 			n = put(prod, rec);
-		else
+		} else {
 			reason = (enum lag_loss_reason)atomic_load_explicit(
 				&prod->file->full_reason, memory_order_relaxed);
+		}
 	}
 	if (n) {
 		prod->used += (uint32_t)n;

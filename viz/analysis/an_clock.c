@@ -57,10 +57,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 			       "clocks, or they were not compared",
 			       unknown);
 	}
-	if (t->n_clock)
+	if (t->n_clock) {
 		lag_table_note(out,
 			       "bounds are of hosts, and null where nothing bounds them; from is "
 			       "null where a map always holds");
+	}
 	if (!t->n_clock)
 		lag_table_note(out, "no clock map: times are as recorded");
 	return LAG_OK;

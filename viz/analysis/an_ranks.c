@@ -61,10 +61,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 				    : rank->clean_exit   ? "orderly"
 							 : "cut off");
 	}
-	if (alone)
+	if (alone) {
 		lag_table_note(out, "clock error: n/a, one rank has nobody to be compared with");
-	else if (unknown)
+	} else if (unknown) {
 		lag_table_note(out, "clock error: not known, the clocks could not be compared");
+	}
 	lag_table_note(out, "layout: %s (confidence %.2f): %s", roles->shape, roles->confidence,
 		       roles->why);
 	return LAG_OK;

@@ -60,9 +60,10 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 	for (size_t s = 0; s < steps->n_steps; s++)
 		whole += steps->steps[s].complete;
 	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, steps->n_steps == 1 ? "" : "s");
-	if (whole < steps->n_steps)
+	if (whole < steps->n_steps) {
 		lag_buf_printf(&text, ", %zu of them whole%s", whole,
 			       whole ? "" : " (all are counted)");
+	}
 	row(out, "run", "shape", lag_buf_text(&text), LAG_NONE, NAN);
 	row(out, "run", "steps_from", steps->label, LAG_NONE, NAN);
 	lag_buf_release(&text);

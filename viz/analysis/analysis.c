@@ -36,11 +36,12 @@ static enum lag_status check_chosen(struct lag_context *ctx, struct lag_err *err
 
 	while (r < t->n_ranks && !lag_context_has_rank(ctx, t->ranks[r].rank))
 		r++;
-	if (r == t->n_ranks && r > 0)
+	if (r == t->n_ranks && r > 0) {
 		return lag_err_set(
 			err, LAG_ERR_USAGE,
 			"none of these ranks is in the trace: its ranks are %lld to %lld",
 			(long long)t->ranks[0].rank, (long long)t->ranks[r - 1].rank);
+	}
 	if (lag_context_has_all_steps(ctx))
 		return LAG_OK;
 	steps = lag_context_steps(ctx, err);
@@ -48,11 +49,12 @@ static enum lag_status check_chosen(struct lag_context *ctx, struct lag_err *err
 		return err->status;
 	while (s < steps->n_steps && !lag_context_has_step(ctx, steps->steps[s].number))
 		s++;
-	if (s == steps->n_steps && s > 0)
+	if (s == steps->n_steps && s > 0) {
 		return lag_err_set(
 			err, LAG_ERR_USAGE,
 			"none of these steps is in the trace: its steps are %lld to %lld",
 			(long long)steps->steps[0].number, (long long)steps->steps[s - 1].number);
+	}
 	return LAG_OK;
 }
 

@@ -149,8 +149,9 @@ void lag_note_losses(const struct lag_context *ctx, struct lag_table *out)
 		n_records += t->ranks[r].lost;
 		n_ranks += t->ranks[r].lost > 0;
 	}
-	if (n_ranks)
+	if (n_ranks) {
 		lag_table_note(out,
 			       "%zu ranks lost %llu records: their work is more than what is shown",
 			       n_ranks, (unsigned long long)n_records);
+	}
 }

@@ -41,12 +41,13 @@ static void kernel_args(struct lag_chrome *c, const struct lag_gpu_event *e)
 		cfg = &c->trace->configs[e->config];
 		if (cfg->registers != LAG_NONE)
 			lag_chrome_arg_int(c, "registers per thread", cfg->registers);
-		if (cfg->dynamic_smem_bytes != LAG_NONE)
+		if (cfg->dynamic_smem_bytes != LAG_NONE) {
 			lag_chrome_arg_int(c, "shared memory",
 					   cfg->dynamic_smem_bytes +
 						   (cfg->static_smem_bytes == LAG_NONE
 							    ? 0
 							    : cfg->static_smem_bytes));
+		}
 		if (cfg->grid_x != LAG_NONE)
 			arg_triple(c, "grid", cfg->grid_x, cfg->grid_y, cfg->grid_z);
 		if (cfg->block_x != LAG_NONE)
@@ -83,10 +84,11 @@ static uint32_t launch_lane(const struct lag_chrome *c, const struct lag_gpu_eve
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (c->trace->api[mid].start_ns < e->launch_start_ns)
+		if (c->trace->api[mid].start_ns < e->launch_start_ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	for (; lo < rank->api_end && c->trace->api[lo].start_ns == e->launch_start_ns; lo++) {
 		if (c->trace->api[lo].tid == e->launch_tid)
@@ -122,10 +124,11 @@ static void write_gpu(struct lag_chrome *c, size_t i)
 		lag_chrome_arg_int(c, "correlation", e->correlation);
 		if (e->end_ns == LAG_NONE)
 			lag_chrome_arg_text(c, "state", "still running when recording ended");
-		if (e->kind == LAG_GPU_KERNEL)
+		if (e->kind == LAG_GPU_KERNEL) {
 			kernel_args(c, e);
-		else
+		} else {
 			copy_args(c, e);
+		}
 		lag_chrome_end_event(c);
 	}
 	if (e->launch_start_ns != LAG_NONE && e->launch_start_ns <= e->start_ns &&

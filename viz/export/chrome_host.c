@@ -81,10 +81,11 @@ static void write_apis(struct lag_chrome *c, uint32_t r)
 	const struct lag_rank *rank = &c->trace->ranks[r];
 
 	c->api_tid = lag_calloc(rank->api_end - rank->api_begin, sizeof(*c->api_tid));
-	if (!c->api_tid)
+	if (!c->api_tid) {
 		lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "no memory"));
-	else
+	} else {
 		lag_chrome_in_order(c, &order, rank->api_begin, rank->api_end);
+	}
 }
 
 static const char *call_name(uint8_t func)

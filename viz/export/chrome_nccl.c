@@ -79,10 +79,11 @@ static void ranks_arg(struct lag_chrome *c, const struct lag_comm *comm)
 		int32_t r = c->trace->members[comm->first_member + i].r;
 
 		lag_buf_puts(&text, i ? ", " : "");
-		if (r >= 0)
+		if (r >= 0) {
 			lag_buf_printf(&text, "%lld", (long long)c->trace->ranks[r].rank);
-		else
+		} else {
 			lag_buf_putc(&text, '?');
+		}
 	}
 	lag_buf_puts(&text, comm->n_members > RANKS_LISTED ? ", ...]" : "]");
 	if (!text.failed)
@@ -109,10 +110,11 @@ void lag_chrome_comm_name(const struct lag_chrome *c, uint32_t comm, char *out, 
 {
 	const struct lag_comm *row = &c->trace->comms[comm];
 
-	if (row->name[0] || row->hash == LAG_NONE)
+	if (row->name[0] || row->hash == LAG_NONE) {
 		(void)snprintf(out, room, "%s", row->name);
-	else
+	} else {
 		(void)snprintf(out, room, "%016llx", (unsigned long long)row->hash);
+	}
 }
 
 static void group_args(struct lag_chrome *c, uint32_t comm)

@@ -69,9 +69,10 @@ static void write_wait(struct lag_chrome *c, size_t launch)
 	if (!lag_chrome_in_time(c, l->start_ns, end) ||
 	    !lag_chrome_in_steps(c, l->r, l->start_ns, end))
 		return;
-	if (w->last >= 0)
+	if (w->last >= 0) {
 		(void)snprintf(name, sizeof(name), "wait for rank %lld",
 			       (long long)c->trace->ranks[w->last].rank);
+	}
 	tid = lag_chrome_place(c, l->r, LAG_CT_WAITS, 0, l->start_ns, end);
 	if (!lag_chrome_begin(c, "wait", name, l->r, tid, l->start_ns, end, 30))
 		return;

@@ -90,10 +90,11 @@ uint32_t lag_chrome_place(struct lag_chrome *c, uint32_t r, enum lag_chrome_trac
 	if (t && lane == t->open.n) {
 		struct lag_vec *ends = lag_vec_push(&t->open);
 
-		if (ends)
+		if (ends) {
 			*ends = (struct lag_vec)LAG_VEC_INIT(int64_t);
-		else
+		} else {
 			t = NULL;
+		}
 	}
 	slot = t ? lag_vec_push(&LAG_VEC_AT(&t->open, struct lag_vec, lane)) : NULL;
 	if (!slot) {
@@ -224,10 +225,11 @@ static void write_meta(struct lag_chrome *c, const char *what, uint32_t pid, uin
 	lag_json_key(j, "args");
 	lag_json_begin(j, '{');
 	lag_json_key(j, key);
-	if (text)
+	if (text) {
 		lag_json_text(j, text);
-	else
+	} else {
 		lag_json_int(j, number);
+	}
 	lag_json_end(j, '}');
 	lag_json_end(j, '}');
 }
@@ -241,11 +243,12 @@ static void rank_name(const struct lag_chrome *c, uint32_t r, char *out, size_t 
 
 	if (stage >= 0 && c->roles->n_stages > 1)
 		(void)snprintf(where, sizeof(where), "stage %d", stage);
-	if (host[0] || where[0])
+	if (host[0] || where[0]) {
 		(void)snprintf(out, room, "rank %lld (%s%s%s)", (long long)rank->rank, host,
 			       host[0] && where[0] ? ", " : "", where);
-	else
+	} else {
 		(void)snprintf(out, room, "rank %lld", (long long)rank->rank);
+	}
 }
 
 void lag_chrome_write_names(struct lag_chrome *c)
@@ -260,13 +263,14 @@ void lag_chrome_write_names(struct lag_chrome *c)
 		rank_name(c, r, text, sizeof(text));
 		write_meta(c, "process_name", lag_chrome_pid(r), 0, "name", text, 0);
 		write_meta(c, "process_sort_index", lag_chrome_pid(r), 0, "sort_index", NULL, r);
-		if (lag_trace_n_recorded(c->trace) < 2)
+		if (lag_trace_n_recorded(c->trace) < 2) {
 			(void)snprintf(text, sizeof(text), "clock error n/a: one rank");
-		else if (error == INT64_MAX)
+		} else if (error == INT64_MAX) {
 			(void)snprintf(text, sizeof(text), "clock error unknown");
-		else
+		} else {
 			(void)snprintf(text, sizeof(text), "clock error %.1f us",
 				       (double)error / 1e3);
+		}
 		write_meta(c, "process_labels", lag_chrome_pid(r), 0, "labels", text, 0);
 	}
 	for (size_t i = 0; i < c->tracks.n; i++) {

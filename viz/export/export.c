@@ -39,10 +39,11 @@ enum lag_status lag_export_kinds_parse(const char *text, unsigned *kinds, struct
 			if (strlen(kind_names[i]) == n && strncmp(kind_names[i], text, n) == 0)
 				break;
 		}
-		if (i == sizeof(kind_names) / sizeof(kind_names[0]))
+		if (i == sizeof(kind_names) / sizeof(kind_names[0])) {
 			return lag_err_set(err, LAG_ERR_USAGE,
 					   "'%.*s' is no kind of event; there are: %s", (int)n,
 					   text, lag_export_kinds_list());
+		}
 		*kinds |= 1u << i;
 		text += n + (text[n] == ',');
 	}
@@ -72,9 +73,10 @@ enum lag_status lag_export_time_parse(const char *text, int64_t *from_ns, int64_
 	*from_ns = 0;
 	*until_ns = INT64_MAX;
 	if (!dash || !parse_end(text, (size_t)(dash - text), from_ns) ||
-	    !parse_end(dash + 1, strlen(dash + 1), until_ns))
+	    !parse_end(dash + 1, strlen(dash + 1), until_ns)) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "'%s' is no time span; write 10ms-20ms, 1.5s- or -2s", text);
+	}
 	if (*from_ns >= *until_ns)
 		return lag_err_set(err, LAG_ERR_USAGE, "the time span '%s' is empty", text);
 	return LAG_OK;

@@ -25,10 +25,11 @@ static void flush(struct lag_chrome *c, size_t at)
 {
 	if (c->buf.n < at || lag_failed(c->status))
 		return;
-	if (c->buf.failed)
+	if (c->buf.failed) {
 		lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "out of memory"));
-	else if (c->buf.n)
+	} else if (c->buf.n) {
 		lag_chrome_fail(c, c->out->write(c->out, c->buf.text, c->buf.n, c->err));
+	}
 	lag_buf_clear(&c->buf);
 }
 
@@ -55,10 +56,11 @@ bool lag_chrome_in_steps(const struct lag_chrome *c, uint32_t r, int64_t start_n
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (c->windows.at[mid].end_ns <= start_ns)
+		if (c->windows.at[mid].end_ns <= start_ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo < c->windows.n && c->windows.at[lo].start_ns <= end_ns;
 }
@@ -267,10 +269,11 @@ static void write_trust(struct lag_chrome *c)
 	lag_json_key(j, "events with impossible times left out");
 	lag_json_int(j, t->n_quarantined);
 	lag_json_key(j, "clock error (us)");
-	if (clock_ns == LAG_NONE)
+	if (clock_ns == LAG_NONE) {
 		lag_json_null(j);
-	else
+	} else {
 		lag_json_us(j, clock_ns);
+	}
 }
 
 static void write_head(struct lag_chrome *c)

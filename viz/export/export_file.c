@@ -126,10 +126,11 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 	if (!lag_failed(st) && n > 3 && strcmp(path + n - 3, ".gz") == 0) {
 		/* Level 3: three times as fast as the default for a tenth more bytes. */
 		f->gz = gzdopen(f->fd, "wb3");
-		if (!f->gz)
+		if (!f->gz) {
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
-		else
+		} else {
 			(void)gzbuffer(f->gz, 1u << 18);
+		}
 	}
 	if (lag_failed(st)) {
 		if (f->fd > STDERR_FILENO)

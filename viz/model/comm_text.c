@@ -23,13 +23,14 @@ void lag_comm_members(const struct lag_trace *t, size_t at, struct lag_buf *out)
 			lag_buf_puts(out, "...");
 			return;
 		}
-		if (m->r < 0)
+		if (m->r < 0) {
 			lag_buf_putc(out, '?');
-		else if (run > 2)
+		} else if (run > 2) {
 			lag_buf_printf(out, "%lld-%lld", (long long)t->ranks[m->r].rank,
 				       (long long)t->ranks[m[run - 1].r].rank);
-		else
+		} else {
 			lag_buf_printf(out, "%lld", (long long)t->ranks[m->r].rank);
+		}
 		i += run > 2 ? run : 1;
 	}
 }
@@ -39,10 +40,11 @@ void lag_comm_label(const struct lag_trace *t, size_t at, struct lag_buf *out)
 	const struct lag_comm *comm = &t->comms[at];
 
 	lag_buf_clear(out);
-	if (comm->name[0])
+	if (comm->name[0]) {
 		lag_buf_puts(out, comm->name);
-	else if (comm->hash != LAG_NONE)
+	} else if (comm->hash != LAG_NONE) {
 		lag_buf_printf(out, "%016llx", (unsigned long long)comm->hash);
-	else
+	} else {
 		lag_buf_printf(out, "#%zu", at);
+	}
 }

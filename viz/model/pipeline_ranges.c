@@ -50,10 +50,11 @@ static size_t lower_bound(const struct lag_vec *launched, int64_t ns)
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (LAG_VEC_AT(launched, struct lag_launched, mid).at_ns < ns)
+		if (LAG_VEC_AT(launched, struct lag_launched, mid).at_ns < ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	return lo;
 }
@@ -110,10 +111,11 @@ static enum lag_status add_range(const struct lag_trace *trace, const struct lag
 		turn_backwards(blocks, *step_from);
 		*step_from = blocks->n;
 	}
-	if (like.microbatch < 0)
+	if (like.microbatch < 0) {
 		like.microbatch = occurrence(blocks, *step_from, &like);
-	else
+	} else {
 		like.chunk = occurrence(blocks, *step_from, &like);
+	}
 	return lag_pipeline_add(trace, launched, first, last, &like, blocks);
 }
 

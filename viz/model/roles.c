@@ -36,13 +36,15 @@ static void describe(struct lag_roles *out, size_t n_ranks)
 			(void)snprintf(out->shape, sizeof(out->shape), "unsure");
 			return;
 		}
-		if (dims[i].size > 1)
+		if (dims[i].size > 1) {
 			at += (size_t)snprintf(out->shape + at, sizeof(out->shape) - at, "%s%s %d",
 					       at ? " \xc3\x97 " : "", dims[i].name, dims[i].size);
+		}
 	}
-	if (at == 0)
+	if (at == 0) {
 		(void)snprintf(out->shape, sizeof(out->shape),
 			       n_ranks == 1 ? "single rank" : "unsure");
+	}
 }
 
 /* A product that is not the job's size means that a dimension was missed or misjudged. */
@@ -98,13 +100,15 @@ static enum lag_status apply_layout(const struct lag_trace *trace, const char *l
 	int64_t world = trace->world_size != LAG_NONE ? trace->world_size : (int64_t)trace->n_ranks;
 	int32_t dims[3];
 
-	if (!parse_layout(layout, dims))
+	if (!parse_layout(layout, dims)) {
 		return lag_err_set(err, LAG_ERR_USAGE, "layout '%s': expected pp=N,dp=N,tp=N",
 				   layout);
-	if ((int64_t)dims[0] * dims[1] * dims[2] != world)
+	}
+	if ((int64_t)dims[0] * dims[1] * dims[2] != world) {
 		return lag_err_set(err, LAG_ERR_USAGE,
 				   "layout '%s' has %lld ranks, the job has %lld", layout,
 				   (long long)dims[0] * dims[1] * dims[2], (long long)world);
+	}
 	out->n_stages = dims[0];
 	out->n_dp = dims[1];
 	out->n_tp = dims[2];

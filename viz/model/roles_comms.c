@@ -19,10 +19,11 @@ static void count_traffic(const struct lag_trace *trace, struct lag_comm_traffic
 			t->n_callers++;
 		}
 		if (op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV ||
-		    op->func == LAG_FUNC_SEND_RECV)
+		    op->func == LAG_FUNC_SEND_RECV) {
 			t->n_messages++;
-		else
+		} else {
 			t->n_collectives++;
+		}
 		t->n_scatter_gather +=
 			op->func == LAG_FUNC_REDUCE_SCATTER || op->func == LAG_FUNC_ALL_GATHER;
 		t->n_all_to_all += op->func == LAG_FUNC_ALL_TO_ALL;
@@ -93,9 +94,10 @@ static enum lag_comm_role data_or_tensor(const struct lag_trace *trace,
 		if (k == c || calls <= 0 || trace->comms[k].n_ranks == world_size(trace))
 			continue;
 		for (uint32_t a = 0; a < comm->n_members && !shares; a++) {
-			for (uint32_t b = 0; b < trace->comms[k].n_members && !shares; b++)
+			for (uint32_t b = 0; b < trace->comms[k].n_members && !shares; b++) {
 				shares = trace->members[comm->first_member + a].r ==
 					 trace->members[trace->comms[k].first_member + b].r;
+			}
 		}
 		if (!shares)
 			continue;
@@ -173,10 +175,11 @@ static void place_ranks(const struct lag_trace *trace, struct lag_roles *out,
 
 			if (member->r < 0)
 				continue;
-			if (role == LAG_ROLE_DATA)
+			if (role == LAG_ROLE_DATA) {
 				out->ranks[member->r].dp = member->comm_rank;
-			else
+			} else {
 				out->ranks[member->r].tp = member->comm_rank;
+			}
 		}
 	}
 }

@@ -221,10 +221,11 @@ static void assign(struct lag_roles *out, const int32_t *order, size_t n)
 		out->ranks[order[s]].pipeline = out->n_pipelines;
 	}
 	out->n_pipelines++;
-	if (out->n_stages == 1)
+	if (out->n_stages == 1) {
 		out->n_stages = (int32_t)n;
-	else if (out->n_stages != (int32_t)n)
+	} else if (out->n_stages != (int32_t)n) {
 		out->n_stages = -1;
+	}
 }
 
 enum lag_status lag_roles_pipelines(const struct lag_trace *trace, struct lag_roles *out,

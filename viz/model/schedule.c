@@ -21,10 +21,11 @@ static int32_t warm_up(const struct lag_schedule_shape *shape, int32_t stage)
 	int32_t behind = shape->n_stages - stage - 1;
 	int32_t n = total;
 
-	if (shape->schedule == LAG_SCHEDULE_1F1B)
+	if (shape->schedule == LAG_SCHEDULE_1F1B) {
 		n = behind;
-	else if (shape->schedule == LAG_SCHEDULE_INTERLEAVED)
+	} else if (shape->schedule == LAG_SCHEDULE_INTERLEAVED) {
 		n = 2 * behind + (shape->n_chunks - 1) * shape->n_stages;
+	}
 	return n < total ? n : total;
 }
 

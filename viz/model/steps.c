@@ -32,12 +32,13 @@ static enum lag_status mark_windows(const struct lag_trace *trace, struct lag_ve
 	int64_t width = trace->span_ns / n + 1;
 
 	out->source = n > 1 ? LAG_STEPS_WINDOW : LAG_STEPS_WHOLE;
-	if (n > 1)
+	if (n > 1) {
 		(void)snprintf(out->label, sizeof(out->label),
 			       "no step found: %lld windows of %.1f ms", (long long)n,
 			       (double)width / 1e6);
-	else
+	} else {
 		(void)snprintf(out->label, sizeof(out->label), "no step found: the whole trace");
+	}
 	for (size_t r = 0; r < trace->n_ranks; r++) {
 		for (int64_t k = 0; k < n && trace->ranks[r].recorded; k++) {
 			struct lag_step_mark *mark = lag_vec_push(marks);
@@ -66,9 +67,10 @@ static enum lag_status allocate(const struct lag_trace *trace, const struct lag_
 	if (!out->steps || !out->spans || !out->of_gpu)
 		return LAG_ERR_SYSTEM;
 	out->n_steps = n;
-	for (size_t i = 0; i < n * trace->n_ranks; i++)
+	for (size_t i = 0; i < n * trace->n_ranks; i++) {
 		out->spans[i] = (struct lag_step_span){ LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE,
 							0,        0,        false };
+	}
 	for (size_t i = 0; i < trace->n_gpu; i++)
 		out->of_gpu[i] = -1;
 	return LAG_OK;
@@ -102,10 +104,11 @@ static int32_t step_at(const struct lag_steps *steps, const int32_t *order, size
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (lag_steps_span(steps, (size_t)order[mid], r)->host_start_ns <= ns)
+		if (lag_steps_span(steps, (size_t)order[mid], r)->host_start_ns <= ns) {
 			lo = mid + 1;
-		else
+		} else {
 			hi = mid;
+		}
 	}
 	if (lo == 0 || ns >= lag_steps_span(steps, (size_t)order[lo - 1], r)->host_end_ns)
 		return -1;
@@ -161,10 +164,11 @@ static void place_events(const struct lag_trace *trace, struct lag_steps *out, s
 		if (out->of_gpu[i] < 0)
 			continue;
 		span = &out->spans[(size_t)out->of_gpu[i] * out->n_ranks + r];
-		if (g->end_ns != LAG_NONE)
+		if (g->end_ns != LAG_NONE) {
 			note_event(span, i, g->end_ns);
-		else
+		} else {
 			span->cut = true;
+		}
 	}
 }
 

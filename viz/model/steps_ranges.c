@@ -68,9 +68,10 @@ static enum lag_status collect(const struct lag_trace *trace, const char *beginn
 				continue;
 			/* One that begins before the last has ended (a loop that fetches ahead) ends it:
 			 * work belongs to one step. */
-			if (range->start_ns < last_end)
+			if (range->start_ns < last_end) {
 				LAG_VEC_AT(marks, struct lag_step_mark, marks->n - 1).until_ns =
 					range->start_ns;
+			}
 			mark = lag_vec_push(marks);
 			if (!mark)
 				return LAG_ERR_SYSTEM;

@@ -18,9 +18,10 @@ static int64_t comparison_error(const struct lag_trace *trace, uint32_t a, uint3
 		return 0;
 	if (ra->uncertainty_ns == INT64_MAX || rb->uncertainty_ns == INT64_MAX)
 		return INT64_MAX;
-	if (ra->host == rb->host)
+	if (ra->host == rb->host) {
 		return ra->uncertainty_ns > rb->uncertainty_ns ? ra->uncertainty_ns
 							       : rb->uncertainty_ns;
+	}
 	return (int64_t)llround(hypot((double)ra->uncertainty_ns, (double)rb->uncertainty_ns));
 }
 
@@ -72,9 +73,10 @@ static void take_collective(const struct lag_trace *trace, const struct lag_inst
 	for (uint32_t i = 0; latest && i < inst->n; i++) {
 		const struct lag_launch *l = launch_of(trace, inst, i);
 
-		if (l && l->start_ns != LAG_NONE)
+		if (l && l->start_ns != LAG_NONE) {
 			arrive(trace, out, (int32_t)(l - trace->launches), latest->start_ns,
 			       latest->r);
+		}
 	}
 	if (!inst->complete)
 		mark_incomplete(trace, inst, out);
@@ -89,10 +91,11 @@ static void take_pair(const struct lag_trace *trace, const struct lag_instance *
 	for (uint32_t i = 0; i < inst->n; i++) {
 		const struct lag_op *op = &trace->ops[trace->instance_ops[inst->first + i]];
 
-		if (op->func == LAG_FUNC_SEND)
+		if (op->func == LAG_FUNC_SEND) {
 			send = launch_of(trace, inst, i);
-		else
+		} else {
 			recv = launch_of(trace, inst, i);
+		}
 	}
 	if (!send || !recv || send->start_ns == LAG_NONE || recv->start_ns == LAG_NONE) {
 		mark_incomplete(trace, inst, out);
@@ -102,10 +105,11 @@ static void take_pair(const struct lag_trace *trace, const struct lag_instance *
 	       send->start_ns > recv->start_ns ? send->start_ns : recv->start_ns,
 	       send->start_ns > recv->start_ns ? send->r : recv->r);
 	if (recv->start_ns > send->start_ns &&
-	    (send->end_ns == LAG_NONE || send->end_ns > recv->start_ns))
+	    (send->end_ns == LAG_NONE || send->end_ns > recv->start_ns)) {
 		arrive(trace, out, (int32_t)(send - trace->launches), recv->start_ns, recv->r);
-	else
+	} else {
 		arrive(trace, out, (int32_t)(send - trace->launches), send->start_ns, send->r);
+	}
 }
 
 /* Whether the last one came, on the common clock, after this one had ended by more than the clocks may
@@ -155,21 +159,24 @@ enum lag_status lag_waits_compute(const struct lag_trace *trace, struct lag_wait
 {
 	*out = (struct lag_waits){ .n = trace->n_launches };
 	out->launch = lag_calloc(trace->n_launches, sizeof(*out->launch));
-	if (!out->launch)
+	if (!out->launch) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the waits of %zu launches",
 				   trace->n_launches);
-	for (size_t i = 0; i < out->n; i++)
+	}
+	for (size_t i = 0; i < out->n; i++) {
 		out->launch[i] = (struct lag_wait){ .wait_ns = LAG_NONE,
 						    .transfer_ns = LAG_NONE,
 						    .arrival_ns = LAG_NONE,
 						    .last = -1 };
+	}
 	for (size_t i = 0; i < trace->n_instances; i++) {
 		const struct lag_instance *inst = &trace->instances[i];
 
-		if (inst->src >= 0 || inst->dst >= 0 || inst->func == LAG_FUNC_SEND_RECV)
+		if (inst->src >= 0 || inst->dst >= 0 || inst->func == LAG_FUNC_SEND_RECV) {
 			take_pair(trace, inst, out);
-		else
+		} else {
 			take_collective(trace, inst, out);
+		}
 	}
 	for (size_t i = 0; i < out->n; i++)
 		finish(trace, out, i);

@@ -129,9 +129,10 @@ static void line(const struct lag_table *table, size_t row, const struct layout 
 			lag_fmt_ns(&number, cell(table, row, "value_ns")->i);
 			lag_render_pad(out, lag_buf_text(&number), 10, true, utf8);
 		}
-		if (!share->null && !strcmp(text_of(table, row, "section"), "time"))
+		if (!share->null && !strcmp(text_of(table, row, "section"), "time")) {
 			bar(text_of(table, row, "item"), share->d,
 			    room < BAR_WIDTH ? room : BAR_WIDTH, utf8, out);
+		}
 		lag_buf_putc(out, '\n');
 	}
 	lag_buf_release(&text);

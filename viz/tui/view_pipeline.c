@@ -436,10 +436,11 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	y += canvas->height - y > 3;
 	if (plan.below && !scene->printing)
 		draw_detail(scene, view, canvas, y);
-	if (canvas->height - y >= 4)
+	if (canvas->height - y >= 4) {
 		lag_draw_field(canvas, 1, scene->printing ? y : canvas->height - 1,
 			       canvas->width - 2, LAG_STYLE_DIM,
 			       "F forward  B backward, each with its microbatch  · bubble");
+	}
 }
 
 static void move_cursor(struct lag_scene *scene, struct pipe_view *view, int by)
