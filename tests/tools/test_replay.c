@@ -90,6 +90,24 @@ static void test_nothing_changed_replays_as_measured(void **state)
 	}
 }
 
+/* Lateness of ranks, hosts and stages is no contention: in these runs every GPU starts what is ready. */
+static void test_without_contention_none_is_found(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct lag_context *ctx = run(shapes[i], true, NULL);
+		struct lag_err err;
+		const struct lag_ready *ready = lag_context_ready(ctx, &err);
+
+		assert_non_null(ready);
+		assert_true(ready->n > 0 && ready->latency_ns >= 0);
+		assert_true(20 * ready->n_unknown <= ready->n);
+		for (size_t l = 0; l < ready->n; l++)
+			assert_true(ready->launch[l].contention_ns <= 0);
+		lag_context_free(ctx);
+	}
+}
+
 /* Removes a fault by the replay and by not injecting it. */
 static void compare(const char *line, int64_t *with_ns, int64_t *truth_ns, int64_t *replayed_ns,
 		    bool by_peers, int rank)
@@ -365,6 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_changed_replays_as_measured),
+		cmocka_unit_test(test_without_contention_none_is_found),
 		cmocka_unit_test(test_a_slow_rank_removed_gives_the_run_without_it),
 		cmocka_unit_test(test_a_replica_with_more_data_is_no_row_of_slow_gpus),
 		cmocka_unit_test(test_a_stall_removed_gives_the_run_without_it),

@@ -16,6 +16,8 @@ static const struct lag_column columns[] = {
 	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
 	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS,
 	  "rank-time of others, all whole steps" },
+	{ "contention_ns", "contention", LAG_UNIT_NS,
+	  "part of waiting caused in which its GPU held up work that was ready" },
 	{ "waiting_root_ns", "root of waiting", LAG_UNIT_NS, "rank-time of others, all steps" },
 	{ "steps_last", "steps last", LAG_UNIT_COUNT, NULL },
 	{ "steps_slow", "steps slow", LAG_UNIT_COUNT, NULL },
@@ -58,6 +60,7 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 		lag_table_real(out, (double)s->step_cost_ns / step_ns);
 	}
 	lag_table_int(out, s->waiting_caused_ns);
+	lag_table_int(out, s->contention_ns);
 	lag_table_int(out, s->waiting_root_ns);
 	if (s->waiting_caused_ns == LAG_NONE) {
 		lag_table_null(out);
@@ -69,6 +72,43 @@ static void add_row(struct lag_table *out, const struct lag_trace *trace,
 	lag_table_real(out, s->ratio);
 	lag_table_int(out,
 		      roles->ranks[line->r].stage < 0 ? LAG_NONE : roles->ranks[line->r].stage);
+}
+
+/* Who came last because its device was busy with something else: an explanation, no verdict. */
+static void note_contention(const struct lag_trace *trace, const struct lag_stragglers *all,
+			    struct lag_table *out)
+{
+	const struct lag_straggler *most = NULL;
+	size_t n = 0, n_unknown = 0;
+
+	for (size_t r = 0; r < all->n_ranks; r++) {
+		const struct lag_straggler *s = &all->ranks[r];
+
+		n_unknown += s->waiting_caused_ns > 0 && s->contention_ns == LAG_NONE;
+		/* Of a millisecond of waiting it does not matter why. */
+		if (s->contention_ns == LAG_NONE || s->waiting_caused_ns <= 1000000 ||
+		    2 * s->contention_ns <= s->waiting_caused_ns)
+			continue;
+		n++;
+		if (!most || s->contention_ns > most->contention_ns)
+			most = s;
+	}
+	if (most) {
+		lag_table_note(
+			out,
+			"device contention is most of the waiting that %zu ranks caused, "
+			"first rank %lld (%.0f %%): its communication was ready and its own "
+			"GPU did not start it (queue, SMs, priority); no lateness of the rank",
+			n, (long long)trace->ranks[most - all->ranks].rank,
+			100.0 * (double)most->contention_ns / (double)most->waiting_caused_ns);
+	}
+	if (n_unknown) {
+		lag_table_note(out,
+			       "contention of %zu ranks cannot be told: what their communication "
+			       "waited for (events, launches) is not on record, or the clock error "
+			       "is not known",
+			       n_unknown);
+	}
 }
 
 static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
@@ -88,6 +128,7 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 		"verdicts compare compute with ranks of the same stage, kernel by kernel; "
 		"arriving last (waiting caused, steps last) explains, it does not accuse; root of "
 		"waiting is what the replay without a rank's slowness saves the others");
+	note_contention(lag_context_trace(ctx), all, out);
 	lag_table_note(out,
 		       "cost: mean step as measured minus the replay in which the rank is like its "
 		       "peers; computed for accused ranks only");

@@ -13,6 +13,8 @@ static const struct lag_column columns[] = {
 	{ "wait_ns", "waited", LAG_UNIT_NS, "rank's own time, sum over launches" },
 	{ "exposed_ns", "exposed", LAG_UNIT_NS, "part not covered by the rank's own work" },
 	{ "exposed_per_step_ns", "per step", LAG_UNIT_NS, "exposed, mean over whole steps" },
+	{ "contention_ns", "contention", LAG_UNIT_NS,
+	  "part of waited in which the late rank's GPU held up work that was ready" },
 	{ "count", "times", LAG_UNIT_COUNT, "launches" },
 	{ "longest_ns", "longest", LAG_UNIT_NS, "one launch" },
 	{ "role", "in", LAG_UNIT_TEXT, "kind of communicator with most of it" },
@@ -21,6 +23,7 @@ static const struct lag_column columns[] = {
 struct pair {
 	uint32_t r, last;
 	int64_t wait_ns, exposed_ns, count, longest_ns;
+	int64_t contention_ns, n_known;
 	int64_t in_steps_ns; /* exposed, in the steps that count */
 	int64_t by_role[LAG_ROLE_LIMIT];
 };
@@ -75,7 +78,7 @@ static struct pair *find_pair(struct pairs *pairs, uint32_t r, uint32_t last)
 
 static enum lag_status take(struct pairs *pairs, const struct lag_launch *launch,
 			    enum lag_comm_role role, const struct lag_wait *wait, int64_t exposed,
-			    bool in_step)
+			    int64_t contention, bool in_step)
 {
 	struct pair *p = find_pair(pairs, launch->r, (uint32_t)wait->last);
 
@@ -85,6 +88,10 @@ static enum lag_status take(struct pairs *pairs, const struct lag_launch *launch
 	p->exposed_ns += exposed;
 	p->in_steps_ns += in_step ? exposed : 0;
 	p->count++;
+	if (contention != LAG_NONE) {
+		p->contention_ns += contention < wait->wait_ns ? contention : wait->wait_ns;
+		p->n_known++;
+	}
 	if (wait->wait_ns > p->longest_ns)
 		p->longest_ns = wait->wait_ns;
 	p->by_role[role] += wait->wait_ns;
@@ -110,14 +117,31 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *pairs, size_t 
 		lag_table_int(out, p->wait_ns);
 		lag_table_int(out, p->exposed_ns);
 		lag_table_int(out, n_steps ? p->in_steps_ns / (int64_t)n_steps : LAG_NONE);
+		lag_table_int(out, p->n_known ? p->contention_ns : LAG_NONE);
 		lag_table_int(out, p->count);
 		lag_table_int(out, p->longest_ns);
 		lag_table_text(out, lag_comm_role_name((enum lag_comm_role)role));
 	}
 }
 
-static void write_notes(const struct lag_waits *waits, struct lag_table *out)
+static void write_notes(const struct lag_waits *waits, const struct lag_vec *pairs,
+			struct lag_table *out)
 {
+	int64_t n_unknown = 0, n = 0;
+
+	for (size_t i = 0; i < pairs->n; i++) {
+		const struct pair *p = &LAG_VEC_AT(pairs, struct pair, i);
+
+		n += p->count;
+		n_unknown += p->count - p->n_known;
+	}
+	if (n_unknown) {
+		lag_table_note(
+			out,
+			"contention: in %lld of %lld waits it is not on record what the last "
+			"to come had to wait for itself",
+			(long long)n_unknown, (long long)n);
+	}
 	if (waits->n_incomplete) {
 		lag_table_note(
 			out,
@@ -142,13 +166,14 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	const struct lag_waits *waits = ledger ? lag_context_waits(ctx, err) : NULL;
 	const struct lag_steps *steps = waits ? lag_context_steps(ctx, err) : NULL;
 	const struct lag_roles *roles = steps ? lag_context_roles(ctx, err) : NULL;
+	const struct lag_ready *ready = roles ? lag_context_ready(ctx, err) : NULL;
 	struct pairs pairs = { .vec = LAG_VEC_INIT(struct pair) };
 	int64_t *exposed = NULL;
 	bool *counts = NULL;
 	size_t n_steps = 0;
 	enum lag_status status;
 
-	if (!roles)
+	if (!ready)
 		return err->status;
 	status = lag_steps_chosen(ctx, steps, &counts, &n_steps, err);
 	exposed = exposed_by_launch(t, ledger);
@@ -163,11 +188,12 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		    !lag_context_has_rank(ctx, t->ranks[t->launches[i].r].rank))
 			continue;
 		status = take(&pairs, &t->launches[i], roles->comm_role[t->launches[i].comm], wait,
-			      exposed[i], step >= 0 && counts[step]);
+			      exposed[i], lag_ready_of_last(t, waits, ready, i),
+			      step >= 0 && counts[step]);
 	}
 	if (!lag_failed(status))
 		write_rows(t, &pairs.vec, n_steps, out);
-	write_notes(waits, out);
+	write_notes(waits, &pairs.vec, out);
 	free(exposed);
 	free(counts);
 	lag_vec_release(&pairs.vec);

@@ -16,8 +16,10 @@ struct lag_context {
 	struct lag_ledger ledger;
 	struct lag_peers peers;
 	struct lag_replay *replay;
+	struct lag_ready ready;
 	struct lag_stragglers stragglers;
-	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers, has_stragglers;
+	bool has_roles, has_steps, has_waits, has_pipeline, has_ledger, has_peers, has_ready,
+		has_stragglers;
 };
 
 /* NULL and "" are no restriction. */
@@ -65,6 +67,8 @@ void lag_context_free(struct lag_context *ctx)
 		return;
 	if (ctx->has_stragglers)
 		lag_stragglers_release(&ctx->stragglers);
+	if (ctx->has_ready)
+		lag_ready_release(&ctx->ready);
 	lag_replay_free(ctx->replay);
 	if (ctx->has_peers)
 		lag_peers_release(&ctx->peers);
@@ -167,6 +171,16 @@ const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_
 	    lag_failed(lag_replay_new(ctx->trace, steps, roles, &ctx->replay, err)))
 		ctx->replay = NULL;
 	return ctx->replay;
+}
+
+const struct lag_ready *lag_context_ready(struct lag_context *ctx, struct lag_err *err)
+{
+	const struct lag_replay *replay = lag_context_replay(ctx, err);
+
+	if (!ctx->has_ready && replay)
+		ctx->has_ready =
+			!lag_failed(lag_ready_compute(ctx->trace, replay, &ctx->ready, err));
+	return ctx->has_ready ? &ctx->ready : NULL;
 }
 
 const struct lag_stragglers *lag_context_stragglers(struct lag_context *ctx, struct lag_err *err)

@@ -9,6 +9,7 @@
 #include "viz/model/ledger.h"
 #include "viz/model/peers.h"
 #include "viz/model/pipeline.h"
+#include "viz/model/ready.h"
 #include "viz/model/replay.h"
 #include "viz/model/roles.h"
 #include "viz/model/steps.h"
@@ -50,6 +51,7 @@ const struct lag_pipeline *lag_context_pipeline(struct lag_context *ctx, struct 
 const struct lag_ledger *lag_context_ledger(struct lag_context *ctx, struct lag_err *err);
 const struct lag_peers *lag_context_peers(struct lag_context *ctx, struct lag_err *err);
 const struct lag_replay *lag_context_replay(struct lag_context *ctx, struct lag_err *err);
+const struct lag_ready *lag_context_ready(struct lag_context *ctx, struct lag_err *err);
 const struct lag_stragglers *lag_context_stragglers(struct lag_context *ctx, struct lag_err *err);
 
 #endif

@@ -55,6 +55,16 @@ void lag_replay_result_release(struct lag_replay_result *result);
 /* Mean time of a whole step, from the end of the one before to its own over all ranks. */
 int64_t lag_replay_step_ns(const struct lag_replay_result *result);
 
+/* What let a GPU event start: the return of its launch call, and the last end of what the device had to
+ * finish first (before it in its stream, awaited events). Moments as measured; LAG_NONE: nothing. */
+struct lag_replay_release {
+	int64_t launched_ns, work_ns;
+};
+
+/* False where not all that it waited for is on record: no launch, a node of a graph, an inferred edge. */
+bool lag_replay_released(const struct lag_replay *replay, size_t gpu,
+			 struct lag_replay_release *out);
+
 /* Longest stall of rank index r's host in a step: time between two calls of the CUDA API far beyond
  * what it usually takes. 0 = none. */
 int64_t lag_replay_stall(const struct lag_replay *replay, size_t r, size_t step);

@@ -239,6 +239,20 @@ static enum lag_status take_launch(struct lag_replay_walk *w, const struct lag_r
 	return LAG_OK;
 }
 
+/* One call launches all nodes of a graph, whose edges between each other are not recorded. */
+static void mark_graphs(struct lag_replay_walk *w)
+{
+	for (size_t i = 1; i < w->launched.n; i++) {
+		int32_t a = LAG_VEC_AT(&w->launched, struct lag_replay_moment, i - 1).node;
+		int32_t b = LAG_VEC_AT(&w->launched, struct lag_replay_moment, i).node;
+		const struct lag_gpu_event *x = &w->rp->trace->gpu[a], *y = &w->rp->trace->gpu[b];
+
+		if (x->launch_start_ns != LAG_NONE && x->launch_start_ns == y->launch_start_ns &&
+		    x->correlation == y->correlation)
+			w->rp->nodes[a].unsure = w->rp->nodes[b].unsure = true;
+	}
+}
+
 /* Walks launches and synchronisation together, in the order of the host's calls. */
 static enum lag_status walk_host(struct lag_replay_walk *w)
 {
@@ -266,12 +280,36 @@ static enum lag_status walk_host(struct lag_replay_walk *w)
 	return status;
 }
 
+/* Last end of the work that a node waited for, as measured; LAG_NONE: it waited for none. */
+static int64_t work_ended(const struct lag_replay *rp, const struct lag_replay_node *node)
+{
+	const struct lag_trace *trace = rp->trace;
+	int64_t at = node->before >= 0 ? trace->gpu[node->before].end_ns : LAG_NONE;
+
+	for (uint32_t d = 0; d < node->n_deps; d++) {
+		int64_t end =
+			trace->gpu[LAG_VEC_AT(&rp->deps, int32_t, node->first_dep + d)].end_ns;
+
+		at = end > at ? end : at;
+	}
+	return at;
+}
+
+bool lag_replay_released(const struct lag_replay *replay, size_t gpu,
+			 struct lag_replay_release *out)
+{
+	const struct lag_replay_node *node = &replay->nodes[gpu];
+
+	out->launched_ns = replay->trace->gpu[gpu].launch_end_ns;
+	out->work_ns = work_ended(replay, node);
+	return node->launched && !node->unsure && out->launched_ns != LAG_NONE;
+}
+
 /* When everything known had let node i start; LAG_NONE: nothing is known. */
 static int64_t released(const struct lag_replay_walk *w, int32_t i)
 {
-	const struct lag_trace *trace = w->rp->trace;
 	const struct lag_replay_node *node = &w->rp->nodes[i];
-	int64_t at = LAG_NONE;
+	int64_t at = LAG_NONE, work;
 
 	if (node->launched) {
 		at = node->launch_ns;
@@ -280,15 +318,8 @@ static int64_t released(const struct lag_replay_walk *w, int32_t i)
 				      .return_ns;
 		}
 	}
-	if (node->before >= 0 && trace->gpu[node->before].end_ns > at)
-		at = trace->gpu[node->before].end_ns;
-	for (uint32_t d = 0; d < node->n_deps; d++) {
-		int64_t end =
-			trace->gpu[LAG_VEC_AT(&w->rp->deps, int32_t, node->first_dep + d)].end_ns;
-
-		at = end > at ? end : at;
-	}
-	return at;
+	work = work_ended(w->rp, node);
+	return work > at ? work : at;
 }
 
 /* Work that began just as other work of the rank ended, and late for all that is known, waited for
@@ -313,6 +344,7 @@ static enum lag_status explain(struct lag_replay_walk *w, int32_t i)
 			*dep = other;
 			node->first_dep = (uint32_t)w->rp->deps.n - 1;
 			node->n_deps = 1;
+			node->unsure = true;
 			w->rp->facts.n_inferred++;
 			at = released(w, i);
 		}
@@ -330,6 +362,7 @@ static enum lag_status run(struct lag_replay_walk *w)
 		status = find_ordered_comms(w);
 	if (!lag_failed(status))
 		status = lag_replay_find_stalls(w);
+	mark_graphs(w);
 	if (!lag_failed(status))
 		status = walk_host(w);
 	for (size_t i = 0; i < w->launched.n && !lag_failed(status); i++)

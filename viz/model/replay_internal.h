@@ -22,6 +22,7 @@ struct lag_replay_node {
 	bool comm; /* ends with its partners */
 	bool alone; /* communication whose partners do not decide its end (credits, or none matched) */
 	bool launched;
+	bool unsure; /* what it waited for is not on record: an inferred edge, a node of a graph */
 };
 
 struct lag_replay_gate {

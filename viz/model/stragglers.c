@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "viz/model/context.h"
+#include "viz/model/interval.h"
 
 /* A replay a suspect: more suspects than this are a job to look at as a whole. */
 #define COSTED_MAX 64
@@ -20,6 +21,7 @@ struct work {
 	const struct lag_waits *waits;
 	const struct lag_ledger *ledger;
 	const struct lag_replay *replay;
+	const struct lag_ready *ready;
 	struct lag_stragglers *out;
 	struct lag_replay_result as_measured;
 	size_t n_complete;
@@ -176,6 +178,23 @@ static enum lag_status judge_hosts(struct work *w)
 	return stall && copy && count ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
+/* A part of a wait for `s`: how much of it was contention on the device of `s`. */
+static void blame_device(const struct work *w, const struct lag_time_slice *slice,
+			 struct lag_straggler *s)
+{
+	int64_t arrival = w->waits->launch[slice->launch].arrival_ns, from, until;
+	int64_t contention = lag_ready_of_last(w->trace, w->waits, w->ready, (size_t)slice->launch);
+
+	if (contention == LAG_NONE)
+		return;
+	from = lag_ns_add(arrival, -contention);
+	from = from > slice->start_ns ? from : slice->start_ns;
+	until = arrival < slice->end_ns ? arrival : slice->end_ns;
+	if (s->contention_ns == LAG_NONE)
+		s->contention_ns = 0;
+	s->contention_ns += until > from ? until - from : 0;
+}
+
 /* Exposed waiting by whom it was for: by rank over the whole steps, and who was it most in each. */
 static enum lag_status blame(struct work *w)
 {
@@ -200,6 +219,7 @@ static enum lag_status blame(struct work *w)
 		caused[(size_t)step * n + (size_t)last] += slice->end_ns - slice->start_ns;
 		w->out->ranks[last].waiting_caused_ns += slice->end_ns - slice->start_ns;
 		w->out->waiting_ns += slice->end_ns - slice->start_ns;
+		blame_device(w, slice, &w->out->ranks[last]);
 	}
 	for (size_t s = 0; s < w->steps->n_steps; s++) {
 		size_t most = 0;
@@ -207,6 +227,10 @@ static enum lag_status blame(struct work *w)
 		for (size_t r = 1; r < n; r++)
 			most = caused[s * n + r] > caused[s * n + most] ? r : most;
 		w->out->ranks[most].steps_last += n > 0 && caused[s * n + most] > 0;
+	}
+	for (size_t r = 0; r < n; r++) {
+		if (w->out->ranks[r].waiting_caused_ns == 0)
+			w->out->ranks[r].contention_ns = 0;
 	}
 	free(caused);
 	return LAG_OK;
@@ -327,7 +351,7 @@ static void withhold(struct lag_stragglers *out)
 	for (size_t r = 0; r < out->n_ranks; r++) {
 		out->ranks[r].verdict = LAG_VERDICT_WITHHELD;
 		out->ranks[r].cause = LAG_CAUSE_NONE;
-		out->ranks[r].waiting_caused_ns = LAG_NONE;
+		out->ranks[r].waiting_caused_ns = out->ranks[r].contention_ns = LAG_NONE;
 	}
 	out->waiting_ns = LAG_NONE;
 }
@@ -342,7 +366,9 @@ static enum lag_status borrow(struct work *w, struct lag_context *ctx, struct la
 	w->waits = lag_context_waits(ctx, err);
 	w->ledger = lag_context_ledger(ctx, err);
 	w->replay = lag_context_replay(ctx, err);
-	if (!w->steps || !w->roles || !w->peers || !w->waits || !w->ledger || !w->replay)
+	w->ready = lag_context_ready(ctx, err);
+	if (!w->steps || !w->roles || !w->peers || !w->waits || !w->ledger || !w->replay ||
+	    !w->ready)
 		return err->status;
 	for (size_t s = 0; s < w->steps->n_steps; s++)
 		w->n_complete += w->steps->steps[s].complete;
@@ -375,7 +401,7 @@ enum lag_status lag_stragglers_find(struct lag_context *ctx, struct lag_straggle
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", out->n_ranks);
 	for (size_t r = 0; r < out->n_ranks; r++) {
 		out->ranks[r].step_cost_ns = out->ranks[r].step_cost_error_ns =
-			out->ranks[r].waiting_root_ns = LAG_NONE;
+			out->ranks[r].waiting_root_ns = out->ranks[r].contention_ns = LAG_NONE;
 	}
 	check_whole(&w);
 	status = measure_step(&w, err);

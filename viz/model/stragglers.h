@@ -34,6 +34,9 @@ struct lag_straggler {
 	 * not accused of a slow GPU. */
 	int64_t step_cost_error_ns;
 	int64_t waiting_caused_ns; /* exposed waiting of others for it, whole steps; LAG_NONE withheld */
+	/* Part of waiting_caused in which its work was ready and its device did not start it: no lateness of
+	 * the rank. LAG_NONE: withheld, or of no launch on record what it waited for itself. */
+	int64_t contention_ns;
 	/* Waiting of others, exposed or not, that the replay without its slowness does not have: the delay
 	 * is followed to where it began. LAG_NONE: not accused, withheld. */
 	int64_t waiting_root_ns;
