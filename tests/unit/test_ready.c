@@ -20,6 +20,8 @@ struct late {
 	int64_t start_ns;
 	int64_t uncertainty_ns;
 	bool no_events;
+	uint64_t lost;          /* records of rank 1 */
+	struct lag_gap_row gap; /* in the record of rank 1, where it has a reason */
 };
 
 static void add_sync(struct trace_builder *tb, int rank, enum lag_sync_kind kind, int64_t stream,
@@ -53,6 +55,7 @@ static struct lag_context *run(const struct late *late)
 	struct trace_builder tb;
 	struct lag_context *ctx;
 	struct lag_err err;
+	struct lag_trace *trace;
 	uint32_t comm;
 
 	tb_init(&tb, 2, 2);
@@ -83,7 +86,14 @@ static struct lag_context *run(const struct late *late)
 			    r ? late->launch_ns : 180 * US);
 	}
 	tb_uncertainty(&tb, late->uncertainty_ns);
-	assert_int_equal(lag_context_new(tb_finish(&tb), NULL, &ctx, &err), LAG_OK);
+	trace = tb_finish(&tb);
+	trace->ranks[1].lost = late->lost;
+	if (late->gap.reason) {
+		trace->gaps = lag_calloc(1, sizeof(*trace->gaps));
+		assert_non_null(trace->gaps);
+		trace->gaps[trace->n_gaps++] = late->gap;
+	}
+	assert_int_equal(lag_context_new(trace, NULL, &ctx, &err), LAG_OK);
 	return ctx;
 }
 
@@ -188,6 +198,53 @@ static void without_events_on_record_nothing_is_known(void **state)
 	(void)state;
 	late.no_events = true;
 	expect(&late, LAG_NONE);
+}
+
+static void what_was_lost_may_have_been_waited_for(void **state)
+{
+	struct late late = early();
+
+	(void)state;
+	late.lost = 3;
+	expect(&late, LAG_NONE);
+	late = early();
+	/* Times of the trace begin with the first launch call, 5 us before 0. */
+	late.gap = (struct lag_gap_row){ 1, "gpu", "paused", AT - 300 * US, AT - 200 * US };
+	expect(&late, LAG_NONE);
+	late.gap.until_ns = LAG_NONE;
+	expect(&late, LAG_NONE);
+	late.gap.from_ns = AT + 50 * US;
+	expect(&late, 500 * US - LATENCY);
+	late.gap = (struct lag_gap_row){ 0, "gpu", "paused", AT - 300 * US, AT - 200 * US };
+	expect(&late, 500 * US - LATENCY);
+}
+
+/* One call that launched two kernels: the second may have waited for the first. */
+static void a_graphs_own_edges_are_not_on_record(void **state)
+{
+	struct late late = early();
+	struct lag_context *ctx;
+	struct lag_trace *trace;
+	struct lag_err err;
+	struct lag_gpu_event *comm = NULL, *other = NULL;
+
+	(void)state;
+	ctx = run(&late);
+	/* Before anything is derived. */
+	trace = (struct lag_trace *)(uintptr_t)lag_context_trace(ctx);
+	for (size_t i = trace->ranks[1].gpu_begin; i < trace->ranks[1].gpu_end; i++) {
+		if (trace->gpu[i].launch >= 0)
+			comm = &trace->gpu[i];
+		else
+			other = &trace->gpu[i];
+	}
+	assert_true(comm && other);
+	other->launch_start_ns = comm->launch_start_ns;
+	other->launch_end_ns = comm->launch_end_ns;
+	other->correlation = comm->correlation;
+	assert_non_null(lag_context_ready(ctx, &err));
+	assert_int_equal(of_rank_1(ctx).contention_ns, LAG_NONE);
+	lag_context_free(ctx);
 }
 
 /* A start that coincides with the end of work of another stream, for which no event is on record. */
@@ -297,6 +354,29 @@ static void reports_say_what_is_not_on_record(void **state)
 	lag_context_free(ctx);
 }
 
+/* 10.5 ms of contention in 11 ms of waiting. */
+static void contention_of_a_late_rank_is_noted(void **state)
+{
+	struct late late = early();
+	struct lag_context *ctx;
+	struct lag_table t;
+	bool said = false;
+
+	(void)state;
+	late.start_ns = AT + 10000 * US;
+	ctx = run(&late);
+	analyse("stragglers", ctx, &t);
+	for (size_t i = 0; i < t.n_notes; i++)
+		said = said ||
+		       strstr(lag_buf_text(&t.notes[i]), "by 1 of 2 ranks, first rank 1 (95 %)");
+	assert_true(said);
+	for (size_t i = 0; i < t.n_rows; i++)
+		assert_string_equal(cell(&t, i, "verdict")->text, "none");
+	assert_int_not_equal(t.outcome, LAG_OUTCOME_FINDING);
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +386,9 @@ int main(void)
 		cmocka_unit_test(a_late_event_is_the_ranks_own),
 		cmocka_unit_test(within_the_clock_error_nothing_is_said),
 		cmocka_unit_test(without_events_on_record_nothing_is_known),
+		cmocka_unit_test(what_was_lost_may_have_been_waited_for),
+		cmocka_unit_test(a_graphs_own_edges_are_not_on_record),
+		cmocka_unit_test(contention_of_a_late_rank_is_noted),
 		cmocka_unit_test(an_inferred_edge_is_no_evidence),
 		cmocka_unit_test(reports_tell_contention_from_waiting),
 		cmocka_unit_test(contention_is_never_more_than_the_waiting),

@@ -96,10 +96,10 @@ static void note_contention(const struct lag_trace *trace, const struct lag_stra
 	if (most) {
 		lag_table_note(
 			out,
-			"device contention is most of the waiting that %zu ranks caused, "
+			"device contention is most of the waiting caused by %zu of %zu ranks, "
 			"first rank %lld (%.0f %%): its communication was ready and its own "
 			"GPU did not start it (queue, SMs, priority); no lateness of the rank",
-			n, (long long)trace->ranks[most - all->ranks].rank,
+			n, all->n_ranks, (long long)trace->ranks[most - all->ranks].rank,
 			100.0 * (double)most->contention_ns / (double)most->waiting_caused_ns);
 	}
 	if (n_unknown) {

@@ -8,10 +8,11 @@
 #include "viz/model/peers.h"
 #include "viz/model/replay_internal.h"
 
-/* Without any event on record, waiting for other streams cannot be told from contention. */
-static bool has_events(const struct lag_trace *trace, const struct lag_rank *rank)
+/* Without any event on record, waiting for other streams cannot be told from contention; nor can waiting
+ * for work whose record is lost. */
+static bool is_known(const struct lag_trace *trace, const struct lag_rank *rank)
 {
-	for (size_t i = rank->sync_begin; i < rank->sync_end; i++) {
+	for (size_t i = rank->sync_begin; rank->lost == 0 && i < rank->sync_end; i++) {
 		if (trace->syncs[i].kind == LAG_SYNC_EVENT_RECORD ||
 		    trace->syncs[i].kind == LAG_SYNC_STREAM_WAIT)
 			return true;
@@ -65,6 +66,19 @@ static enum lag_status usual_latency(const struct lag_trace *trace, const struct
 	return LAG_OK;
 }
 
+/* What it waited for may have been in a time of which there is no record. */
+static bool spans_gap(const struct lag_trace *trace, uint32_t r, int64_t from, int64_t until)
+{
+	for (size_t i = 0; i < trace->n_gaps; i++) {
+		const struct lag_gap_row *gap = &trace->gaps[i];
+
+		if (gap->rank == trace->ranks[r].rank && gap->from_ns != LAG_NONE &&
+		    gap->from_ns < until && (gap->until_ns == LAG_NONE || gap->until_ns > from))
+			return true;
+	}
+	return false;
+}
+
 static struct lag_ready_launch judge(const struct lag_trace *trace, const struct lag_replay *replay,
 				     int64_t latency, size_t gpu)
 {
@@ -82,8 +96,11 @@ static struct lag_ready_launch judge(const struct lag_trace *trace, const struct
 	 * less than one more launch is how launches differ. */
 	after_launch = lag_ns_add(lag_ns_add(g->start_ns, -from.launched_ns), -latency);
 	late = lag_ns_add(lag_ns_add(g->start_ns, -out.ready_ns), -latency);
-	if (after_launch > error && late > usual)
-		out.contention_ns = late;
+	if (after_launch <= error || late <= usual)
+		return out;
+	out.contention_ns = late;
+	if (spans_gap(trace, g->r, out.ready_ns, g->start_ns))
+		out.ready_ns = out.contention_ns = LAG_NONE;
 	return out;
 }
 
@@ -97,7 +114,7 @@ enum lag_status lag_ready_compute(const struct lag_trace *trace, const struct la
 	out->launch = lag_calloc(out->n, sizeof(*out->launch));
 	out->latest = lag_calloc(trace->n_instances, sizeof(*out->latest));
 	for (size_t r = 0; known && r < trace->n_ranks; r++)
-		known[r] = has_events(trace, &trace->ranks[r]);
+		known[r] = is_known(trace, &trace->ranks[r]);
 	if (known && out->launch && out->latest) {
 		find_latest(trace, out->latest);
 		status = usual_latency(trace, replay, known, &out->latency_ns);
