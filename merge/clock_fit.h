@@ -42,10 +42,11 @@ struct lag_fit_line {
 	uint32_t n_obs;
 };
 
-/* Fills lines (n_hosts) and residuals (n_obs, may be NULL): the corrected reading minus its group's
+/* Fills lines (n_hosts) and residual_out (n_obs, may be NULL): the corrected reading minus its group's
  * mean. The reference's line stays zero. `scale` gets the robust ratio of residuals to noise. */
 enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_line *lines,
-			      double *residuals, double *scale, struct lag_err *err) LAG_MUST_USE;
+			      double *residual_out, double *scale,
+			      struct lag_err *err) LAG_MUST_USE;
 
 /* Variance of a line's value at x, from its information (times scale^2 for the data's own noise). */
 double lag_fit_variance(const struct lag_fit_line *line, double slope_weight, double x);

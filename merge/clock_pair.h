@@ -35,6 +35,6 @@ enum lag_status lag_pair_fit(const struct lag_pair_point *points, size_t n, doub
 bool lag_pair_waited(const struct lag_pair_point *point, const struct lag_pair_line *line);
 
 /* Distance of a message from the line: 0 for one that took the transfer time. */
-double lag_pair_residual(const struct lag_pair_point *point, const struct lag_pair_line *line);
+double lag_pair_residual(const struct lag_pair_point *pt, const struct lag_pair_line *l);
 
 #endif

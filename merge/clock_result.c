@@ -352,7 +352,7 @@ enum lag_status lag_clock_result(const struct lag_clock_solved *s,
 		st = lag_bound_solve(b.limits.items, b.limits.n, n, s->reference, 0, bounds,
 				     &relaxed, err);
 	}
-	for (uint32_t h = 0; st == LAG_OK && h < n; h++) {
+	for (uint32_t h = 0; st == LAG_OK && bounds && h < n; h++) {
 		if (!host_segments(s, trust, h, bounds[h], &segments))
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for segments");
 	}

@@ -172,7 +172,7 @@ int64_t lag_kineto_rank_of_path(const char *path);
 size_t lag_kineto_host_of_path(const char *path, const char **host);
 
 /* enum lag_datatype of PyTorch's spelling, LAG_NONE when unknown. */
-int64_t lag_kineto_datatype(const char *text);
+int64_t lag_kineto_datatype(const char *name);
 
 /* String id of the pool; LAG_ERR_SYSTEM without memory. */
 enum lag_status lag_kineto_string(struct lag_kineto *k, const char *text, size_t n, uint32_t *id,

@@ -72,7 +72,7 @@ static enum lag_status check_place(char *path, size_t room, bool force, struct l
 			free(full);
 			return lag_err_set(err, LAG_ERR_USAGE, "%s: a link to nowhere", path);
 		}
-		(void)strcpy(path, full);
+		memcpy(path, full, strlen(full) + 1);
 		free(full);
 	}
 	if (S_ISDIR(sb.st_mode))

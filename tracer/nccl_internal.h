@@ -9,8 +9,8 @@
 
 /* The real functions; a member is NULL where this NCCL is older. */
 struct lag_nccl_real {
-#define LAG_HOOK(name)      __typeof__(name) *name;
-#define LAG_NCCL_USED(name) __typeof__(name) *name;
+#define LAG_HOOK(name)      __typeof__(name)(*name);
+#define LAG_NCCL_USED(name) __typeof__(name)(*name);
 #include "tracer/hooks.def"
 };
 

@@ -158,7 +158,7 @@ enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_er
 	}
 	st = connect(lag_buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, out, err);
 	lag_buf_release(&uri);
-	if (st == LAG_OK)
+	if (st == LAG_OK && *out)
 		trust_tables_only((*out)->sqlite);
 	if (st == LAG_OK)
 		st = check_identity(*out, err);

@@ -23,7 +23,7 @@
 #define LAG_CHUNK_MAGIC   UINT32_C(0x4b4e4843) /* "CHNK" */
 #define LAG_CHUNK_BYTES   65536u
 #define LAG_PAGE_BYTES    4096u
-#define LAG_CHUNKS_AT     (2 * LAG_PAGE_BYTES)
+#define LAG_CHUNKS_AT     8192u /* two pages: the header and the counters */
 #define LAG_TRACE_SUFFIX  ".lag"
 #define LAG_LOSS_SLOTS    32 /* more than there are reasons: new ones must not move what follows */
 

@@ -399,7 +399,7 @@ static enum lag_status write_chrome(struct lag_context *ctx, const struct lag_ex
 		write_sections(&c);
 		lag_chrome_number_tracks(&c);
 		forecast.n_events = c.n_events;
-		forecast.n_bytes = c.n_bytes + META_BYTES * 2 * count_lanes(&c) + 500;
+		forecast.n_bytes = c.n_bytes + (uint64_t)META_BYTES * 2 * count_lanes(&c) + 500;
 	}
 	if (!lag_failed(c.status) && before)
 		c.status = before(state, &forecast, err);
