@@ -150,7 +150,7 @@ static int run(const struct lag_args *args)
 		st = lag_trace_open(args->operands[0], &trace, &err);
 	if (!lag_failed(st))
 		st = lag_context_new(trace, &model, &ctx, &err);
-	if (!lag_failed(st))
+	if (!lag_failed(st) && exporter)
 		st = write_export(ctx, exporter, &opts, &job, lag_args_has(args, "force"), &err);
 	lag_context_free(ctx);
 	return lag_failed(st) ? lag_cmd_fail("export", &err) : LAG_EXIT_OK;

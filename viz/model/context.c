@@ -177,9 +177,10 @@ const struct lag_ready *lag_context_ready(struct lag_context *ctx, struct lag_er
 {
 	const struct lag_replay *replay = lag_context_replay(ctx, err);
 
-	if (!ctx->has_ready && replay)
+	if (!ctx->has_ready && replay) {
 		ctx->has_ready =
 			!lag_failed(lag_ready_compute(ctx->trace, replay, &ctx->ready, err));
+	}
 	return ctx->has_ready ? &ctx->ready : NULL;
 }
 
