@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "schema/base/varint.h"
+
 #define LAG_RECORD(name, number)      static const struct lag_field_info fields_##name[] = {
 #define LAG_FIELD(record, name, type) { #name, LAG_F_##type },
 #define LAG_RECORD_END(name) \
@@ -39,57 +41,28 @@ void lag_record_init(struct lag_record *rec, enum lag_record_kind kind)
 		rec->field[i] = info->fields[i].type == LAG_F_STR ? 0 : LAG_NONE;
 }
 
-static uint64_t zigzag(int64_t v)
-{
-	return ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0);
-}
-
-static int64_t unzigzag(uint64_t u)
-{
-	return (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
-}
-
-static uint8_t *put_varint(uint8_t *p, uint64_t v)
-{
-	while (v >= 0x80) {
-		*p++ = (uint8_t)(v | 0x80);
-		v >>= 7;
-	}
-	*p++ = (uint8_t)v;
-	return p;
-}
-
-/* Differences wrap around: any two int64_t can be encoded. */
-static int64_t minus(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a - (uint64_t)b);
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
 /* AFTER has one more value than 64 bits: LAG_NONE is 0, others are shifted by one; the one difference
  * that this pushes out (INT64_MIN) is 292 years and is written as LAG_NONE. */
 static uint64_t pack_after(int64_t v, int64_t time)
 {
-	return v == LAG_NONE || minus(v, time) == INT64_MIN ? 0 : zigzag(minus(v, time)) + 1;
+	return v == LAG_NONE || lag_minus(v, time) == INT64_MIN
+		       ? 0
+		       : lag_zigzag(lag_minus(v, time)) + 1;
 }
 
 static uint8_t *put_field(uint8_t *p, enum lag_field_type type, int64_t v, int64_t *last_time)
 {
 	switch (type) {
 	case LAG_F_TIME:
-		p = put_varint(p, zigzag(minus(v, *last_time)));
+		p = lag_varint_put(p, lag_zigzag(lag_minus(v, *last_time)));
 		*last_time = v;
 		return p;
 	case LAG_F_AFTER:
-		return put_varint(p, pack_after(v, *last_time));
+		return lag_varint_put(p, pack_after(v, *last_time));
 	case LAG_F_INT:
-		return put_varint(p, zigzag(v));
+		return lag_varint_put(p, lag_zigzag(v));
 	case LAG_F_OPT:
-		return put_varint(p, v == LAG_NONE ? 0 : (uint64_t)v + 1);
+		return lag_varint_put(p, v == LAG_NONE ? 0 : (uint64_t)v + 1);
 	case LAG_F_HASH:
 		memcpy(p, &v, sizeof(v));
 		return p + sizeof(v);
@@ -97,7 +70,7 @@ static uint8_t *put_field(uint8_t *p, enum lag_field_type type, int64_t v, int64
 	case LAG_F_STR:
 		break;
 	}
-	return put_varint(p, (uint64_t)v);
+	return lag_varint_put(p, (uint64_t)v);
 }
 
 size_t lag_record_encode(uint8_t *out, size_t room, int64_t *last_time,
@@ -113,7 +86,7 @@ size_t lag_record_encode(uint8_t *out, size_t room, int64_t *last_time,
 		b = put_field(b, info->fields[i].type, rec->field[i], &time);
 	n_body = (size_t)(b - body);
 	*h++ = (uint8_t)rec->kind;
-	h = put_varint(h, n_body + rec->n_bytes);
+	h = lag_varint_put(h, n_body + rec->n_bytes);
 	n_head = (size_t)(h - head);
 	if (rec->n_bytes > LAG_RECORD_BYTES_MAX || n_head + n_body + rec->n_bytes > room)
 		return 0;
@@ -123,22 +96,6 @@ size_t lag_record_encode(uint8_t *out, size_t room, int64_t *last_time,
 		memcpy(out + n_head + n_body, rec->bytes, rec->n_bytes);
 	*last_time = time;
 	return n_head + n_body + rec->n_bytes;
-}
-
-/* NULL when the varint does not end before `end` or has more than 64 bits. */
-static const uint8_t *get_varint(const uint8_t *p, const uint8_t *end, uint64_t *v)
-{
-	*v = 0;
-	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
-		uint8_t byte = *p++;
-
-		if (shift == 63 && byte > 1)
-			return NULL;
-		*v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return p;
-	}
-	return NULL;
 }
 
 static const uint8_t *get_field(const uint8_t *p, const uint8_t *end, enum lag_field_type type,
@@ -152,15 +109,15 @@ static const uint8_t *get_field(const uint8_t *p, const uint8_t *end, enum lag_f
 		memcpy(v, p, sizeof(*v));
 		return p + sizeof(*v);
 	}
-	p = get_varint(p, end, &u);
+	p = lag_varint_get(p, end, &u);
 	if (!p)
 		return NULL;
 	if (type == LAG_F_TIME) {
-		*v = *last_time = plus(*last_time, unzigzag(u));
+		*v = *last_time = lag_plus(*last_time, lag_unzigzag(u));
 	} else if (type == LAG_F_AFTER) {
-		*v = u ? plus(*last_time, unzigzag(u - 1)) : LAG_NONE;
+		*v = u ? lag_plus(*last_time, lag_unzigzag(u - 1)) : LAG_NONE;
 	} else if (type == LAG_F_INT) {
-		*v = unzigzag(u);
+		*v = lag_unzigzag(u);
 	} else if (type == LAG_F_OPT) {
 		*v = u ? (int64_t)(u - 1) : LAG_NONE;
 	} else {
@@ -179,7 +136,7 @@ enum lag_status lag_record_decode(const uint8_t *in, size_t n, size_t *used, int
 
 	if (n < 2)
 		return LAG_ERR_INPUT;
-	p = get_varint(in + 1, in + n, &n_body);
+	p = lag_varint_get(in + 1, in + n, &n_body);
 	if (!p || n_body > (uint64_t)(in + n - p) || n_body > LAG_RECORD_WIRE_MAX)
 		return LAG_ERR_INPUT;
 	end = p + n_body;
@@ -193,10 +150,8 @@ enum lag_status lag_record_decode(const uint8_t *in, size_t n, size_t *used, int
 		if (!p)
 			return LAG_ERR_INPUT;
 	}
-	if (info->kind == LAG_REC_string) {
-		rec->bytes = (const char *)p;
-		rec->n_bytes = (size_t)(end - p);
-	}
+	rec->bytes = (const char *)p;
+	rec->n_bytes = (size_t)(end - p);
 	*last_time = time;
 	return LAG_OK;
 }

@@ -30,7 +30,9 @@ enum lag_record_kind {
 
 struct lag_record {
 	enum lag_record_kind kind;
-	const char *bytes; /* string records only; borrowed from the decoder's input */
+	/* What follows the fields: a string's text; else fields newer than this reader, which travel
+	 * along unread. Borrowed from the decoder's input. */
+	const char *bytes;
 	size_t n_bytes;
 
 	union {

@@ -248,3 +248,13 @@ enum lag_status lag_trace_reader_next(struct lag_trace_reader *rd, struct lag_re
 	}
 	return LAG_END;
 }
+
+void lag_trace_reader_chunk(const struct lag_trace_reader *rd, struct lag_chunk_header *chunk)
+{
+	memset((void *)chunk, 0, sizeof(*chunk));
+	if (rd->chunk < rd->chunks.n) {
+		uint64_t at = LAG_VEC_AT(&rd->chunks, struct chunk_ref, rd->chunk).offset;
+
+		memcpy((void *)chunk, rd->bytes + at, sizeof(*chunk));
+	}
+}

@@ -33,4 +33,7 @@ const struct lag_trace_counters *lag_trace_reader_counters(const struct lag_trac
 enum lag_status lag_trace_reader_next(struct lag_trace_reader *rd, struct lag_record *rec,
 				      uint32_t *producer, uint64_t *tid) LAG_MUST_USE;
 
+/* Header of the chunk that the last record came from. */
+void lag_trace_reader_chunk(const struct lag_trace_reader *rd, struct lag_chunk_header *chunk);
+
 #endif

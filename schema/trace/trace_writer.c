@@ -381,6 +381,24 @@ int64_t lag_trace_config(struct lag_trace_producer *prod, const struct lag_rec_l
 	return prod->n_configs;
 }
 
+bool lag_trace_producer_enter(struct lag_trace_producer *prod, uint32_t index)
+{
+	uint32_t n = atomic_load(&prod->file->n_chunks);
+	bool ok;
+
+	atomic_store(&prod->file->n_chunks, index);
+	ok = roll(prod);
+	atomic_store(&prod->file->n_chunks, n > index + 1 ? n : index + 1);
+	return ok;
+}
+
+void lag_trace_producer_abandon(struct lag_trace_producer *prod)
+{
+	if (prod->chunk)
+		munmap(prod->chunk, LAG_CHUNK_BYTES);
+	prod->chunk = NULL;
+}
+
 void lag_trace_producer_close(struct lag_trace_producer *prod)
 {
 	int saved = errno;

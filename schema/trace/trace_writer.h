@@ -70,6 +70,14 @@ int64_t lag_trace_string(struct lag_trace_producer *prod, const char *text, size
 /* The producer-local id of a launch configuration; cfg->id is ignored. LAG_NONE when it was lost. */
 int64_t lag_trace_config(struct lag_trace_producer *prod, const struct lag_rec_launch_config *cfg);
 
+/* For restoring a file: begins chunk number `index`, wherever it lies. Fields of prod that a chunk's
+ * header repeats (tid, seq, last_time, n_lost) are the caller's to set before. What does not fit into
+ * the chunk goes on in a new one behind all others. One thread only. False = no room. */
+bool lag_trace_producer_enter(struct lag_trace_producer *prod, uint32_t index);
+
+/* Lets go of the current chunk as a process that dies does: not sealed. */
+void lag_trace_producer_abandon(struct lag_trace_producer *prod);
+
 /* Seals the current chunk (checksum) and unmaps it. */
 void lag_trace_producer_close(struct lag_trace_producer *prod);
 
