@@ -28,9 +28,10 @@ static const struct timed_kind {
 #define N_TIMED (sizeof(timed) / sizeof(timed[0]))
 
 /* Kinds that merely carry times; a bad one is dropped and counted. */
-static const enum lag_record_kind moments[] = { LAG_REC_clock,   LAG_REC_range_end,
-						LAG_REC_op_end,  LAG_REC_comm_event,
-						LAG_REC_receipt, LAG_REC_clock_step };
+static const enum lag_record_kind moments[] = { LAG_REC_clock,      LAG_REC_range_end,
+						LAG_REC_op_end,     LAG_REC_comm_event,
+						LAG_REC_receipt,    LAG_REC_clock_step,
+						LAG_REC_clock_state };
 
 static bool sane(int64_t t)
 {
@@ -161,12 +162,15 @@ static bool usable(enum lag_record_kind kind, const int64_t *rec)
 {
 	const struct lag_rec_clock *c = (const struct lag_rec_clock *)(const void *)rec;
 	const struct lag_rec_clock_step *s = (const struct lag_rec_clock_step *)(const void *)rec;
+	const struct lag_rec_clock_state *a = (const struct lag_rec_clock_state *)(const void *)rec;
 
 	if (kind == LAG_REC_clock) {
 		return (c->monotonic_ns == LAG_NONE || sane(c->monotonic_ns)) &&
 		       (c->bracket_ns == LAG_NONE ||
 			(c->bracket_ns >= 0 && c->bracket_ns <= DAY_NS));
 	}
+	if (kind == LAG_REC_clock_state)
+		return a->max_error_ns == LAG_NONE || sane(a->max_error_ns);
 	return kind != LAG_REC_clock_step || (s->step_ns >= -TIME_MAX && s->step_ns <= TIME_MAX);
 }
 

@@ -2,6 +2,8 @@
 /* Clock quadruples and jumps of the wall clock. Called by the writer thread only. */
 #include "tracer/clock.h"
 
+#include <sys/timex.h>
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -64,4 +66,23 @@ int64_t lag_clock_step(const struct lag_rec_clock *reading)
 	last_real = reading->realtime_ns;
 	last_mono = reading->monotonic_ns;
 	return first || (step < limit && step > -limit) ? 0 : step;
+}
+
+void lag_clock_state(struct lag_rec_clock_state *out)
+{
+	struct timex t = { .modes = 0 };
+	int state = adjtimex(&t);
+
+	*out = (struct lag_rec_clock_state){ .at_ns = lag_clock_now(),
+					     .est_error_ns = LAG_NONE,
+					     .max_error_ns = LAG_NONE };
+	if (state < 0)
+		return;
+	out->source = LAG_CLOCK_ADJTIMEX;
+	out->synchronised = state != TIME_ERROR && !(t.status & STA_UNSYNC);
+	out->est_error_ns = t.esterror >= 0 ? (int64_t)t.esterror * 1000 : LAG_NONE;
+	out->max_error_ns = t.maxerror >= 0 ? (int64_t)t.maxerror * 1000 : LAG_NONE;
+	out->offset_ns = (int64_t)t.offset * (t.status & STA_NANO ? 1 : 1000);
+	out->frequency_ppb = (int64_t)t.freq * 1000 / 65536;
+	out->tai_s = t.tai;
 }

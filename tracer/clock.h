@@ -29,4 +29,7 @@ void lag_clock_read(struct lag_rec_clock *out, bool (*cupti)(int64_t *ns));
  * adjusted as time daemons do. */
 int64_t lag_clock_step(const struct lag_rec_clock *reading);
 
+/* What the kernel knows of how well the clock is disciplined. Reads only. */
+void lag_clock_state(struct lag_rec_clock_state *out);
+
 #endif

@@ -113,6 +113,9 @@ static void read_clocks(void)
 		rec.clock_step.step_ns = step;
 		(void)lag_trace_append(writer.prod, &rec);
 	}
+	lag_record_init(&rec, LAG_REC_clock_state);
+	lag_clock_state(&rec.clock_state);
+	(void)lag_trace_append(writer.prod, &rec);
 }
 
 static void name_threads(bool again)

@@ -27,6 +27,12 @@ enum lag_range_kind {
 	LAG_RANGE_GPU = 5,    /* an annotation projected to the GPU by the source */
 };
 
+/* Where the state of a host's clock was read. */
+enum lag_clock_source {
+	LAG_CLOCK_NONE = 0, /* nowhere: the system would not say */
+	LAG_CLOCK_ADJTIMEX = 1,
+};
+
 /* Communication functions. */
 enum lag_func {
 	LAG_FUNC_UNKNOWN = 0,

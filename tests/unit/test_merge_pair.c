@@ -200,7 +200,8 @@ static void times_that_cannot_be_true_reach_nothing_else(void **state)
 	static const enum lag_record_kind kinds[] = { LAG_REC_range_end,  LAG_REC_op_end,
 						      LAG_REC_comm_event, LAG_REC_clock,
 						      LAG_REC_clock_step, LAG_REC_receipt,
-						      LAG_REC_loss,       LAG_REC_gap };
+						      LAG_REC_loss,       LAG_REC_gap,
+						      LAG_REC_clock_state };
 	struct lag_builder lb;
 	struct merged mg;
 

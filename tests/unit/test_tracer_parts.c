@@ -213,6 +213,24 @@ static void a_jump_of_the_clock_is_told_from_slewing(void **state)
 	assert_int_equal(lag_clock_step(&c), 0);
 }
 
+/* Whatever this machine's kernel says: it is read without a privilege, and has the right units. */
+static void the_state_of_the_clock_is_read(void **state)
+{
+	struct lag_rec_clock_state s;
+
+	(void)state;
+	lag_clock_state(&s);
+	assert_true(llabs(s.at_ns - lag_clock_now()) < INT64_C(5000000000));
+	if (s.source == LAG_CLOCK_NONE) {
+		assert_true(s.max_error_ns == LAG_NONE);
+		return;
+	}
+	assert_int_equal(s.source, LAG_CLOCK_ADJTIMEX);
+	assert_true(s.synchronised == 0 || s.synchronised == 1);
+	assert_true(s.max_error_ns >= 0 && s.max_error_ns % 1000 == 0);
+	assert_true(llabs(s.frequency_ppb) <= 500000); /* the kernel's own limit */
+}
+
 int main(void)
 {
 #define LAUNCHED(test) cmocka_unit_test_setup(test, no_launcher)
@@ -225,6 +243,7 @@ int main(void)
 		cmocka_unit_test(only_calls_that_matter_are_kept),
 		cmocka_unit_test(wide_text_becomes_utf8),
 		cmocka_unit_test(a_jump_of_the_clock_is_told_from_slewing),
+		cmocka_unit_test(the_state_of_the_clock_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
