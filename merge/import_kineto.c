@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's profiler (Kineto) JSON: one file is one process, hence one part. The file is read once, in
  * any order of its members, in memory that does not grow with what is not kept. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "merge/kineto.h"
@@ -24,32 +25,24 @@ static bool looks_like_json(const uint8_t *head, size_t n)
 
 static enum lag_status read_events(struct lag_kineto *k, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
-	unsigned depth = r->depth;
 	enum lag_status st;
 
 	k->saw_events = true;
-	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
-		if (r->kind != LAG_JSON_OBJECT) {
-			st = lag_json_skip(r, err);
-			k->part.n_bad += r->kind != LAG_JSON_NULL;
-		} else {
-			st = lag_kineto_read_event(k, err);
-			if (st == LAG_OK) {
-				st = lag_kineto_emit(k, err);
-			} else if (st == LAG_END) {
-				k->part.n_bad++; /* the event that the cut goes through */
-			}
+	do {
+		st = lag_kineto_next(&k->scan, err);
+		if (st == LAG_OK) {
+			st = lag_kineto_emit(k, err);
+		} else if (st == LAG_WARN) {
+			k->part.n_bad++; /* no event, or the one that the cut goes through */
 		}
-		if (st != LAG_OK)
-			return st;
-	}
-	return st;
+	} while (st == LAG_OK || st == LAG_WARN);
+	/* The list's end is not the document's. */
+	return st == LAG_END && k->scan.json.kind == LAG_JSON_ARRAY_END ? LAG_OK : st;
 }
 
 static enum lag_status read_document(struct lag_kineto *k, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 
 	if (st == LAG_OK && r->kind == LAG_JSON_ARRAY)
@@ -152,7 +145,7 @@ static enum lag_status add_devices(struct lag_kineto *k, struct lag_err *err)
 
 static void add_notes(struct lag_kineto *k)
 {
-	const struct lag_json_reader *r = &k->json;
+	const struct lag_json_reader *r = &k->scan.json;
 
 	for (unsigned i = 0; i < LAG_JSON_REPAIR_LIMIT; i++) {
 		if (i == LAG_JSON_CUT && r->repairs[i]) {
@@ -199,7 +192,7 @@ static enum lag_status finish(struct lag_kineto *k, const char *path, struct lag
 		return st;
 	add_base(k);
 	add_notes(k);
-	return k->json.n_repairs || k->part.n_bad ? LAG_WARN : LAG_OK;
+	return k->scan.json.n_repairs || k->part.n_bad ? LAG_WARN : LAG_OK;
 }
 
 static long fill_from_input(void *state, void *buf, size_t room, struct lag_err *err)
@@ -211,8 +204,8 @@ static long fill_from_input(void *state, void *buf, size_t room, struct lag_err 
 
 static void release(struct lag_kineto *k)
 {
-	lag_json_release(&k->json);
-	lag_kineto_event_release(&k->event);
+	lag_json_release(&k->scan.json);
+	lag_kineto_scan_release(&k->scan);
 	lag_vec_release(&k->colls);
 	lag_vec_release(&k->cpu_colls);
 	lag_vec_release(&k->carriers);
@@ -226,36 +219,40 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 				     const struct lag_import_opts *opts, struct lag_part_sink *sink,
 				     struct lag_err *err)
 {
-	struct lag_kineto k = { .pool = pool,
-				.opts = opts,
-				.rank = LAG_NONE,
-				.world_size = LAG_NONE,
-				.colls = LAG_VEC_INIT(struct lag_kineto_coll),
-				.cpu_colls = LAG_VEC_INIT(struct lag_kineto_coll),
-				.carriers = LAG_VEC_INIT(struct lag_kineto_carrier),
-				.groups = LAG_VEC_INIT(struct lag_kineto_group),
-				.devices = LAG_VEC_INIT(struct lag_kineto_device),
-				.recordings = LAG_VEC_INIT(struct lag_kineto_recording) };
-	enum lag_status st = lag_part_init(&k.part, in->path, "kineto"), taken;
+	struct lag_kineto *k = lag_calloc(1, sizeof(*k));
+	enum lag_status st, taken;
 
-	k.groups.max = k.devices.max = 65536;
+	if (!k)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
+	k->pool = pool;
+	k->opts = opts;
+	k->rank = k->world_size = LAG_NONE;
+	k->colls = k->cpu_colls = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_coll);
+	k->carriers = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_carrier);
+	k->groups = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_group);
+	k->devices = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_device);
+	k->recordings = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_recording);
+	lag_kineto_scan_init(&k->scan);
+	st = lag_part_init(&k->part, in->path, "kineto");
+	k->groups.max = k->devices.max = 65536;
 	if (!lag_failed(st))
-		st = lag_json_init_fill(&k.json, fill_from_input, in, true);
+		st = lag_json_init_fill(&k->scan.json, fill_from_input, in, true);
 	if (lag_failed(st)) {
 		(void)lag_err_set(err, st, "out of memory");
 	} else {
-		st = read_document(&k, err);
+		st = read_document(k, err);
 	}
 	if (!lag_failed(st))
-		st = finish(&k, in->path, err);
+		st = finish(k, in->path, err);
 	if (lag_failed(st)) {
 		(void)lag_err_wrap(err, "%s", in->path);
 	} else {
-		taken = sink->take(sink, &k.part, err);
-		k.part = (struct lag_part){ 0 };
+		taken = sink->take(sink, &k->part, err);
+		k->part = (struct lag_part){ 0 };
 		st = lag_failed(taken) ? taken : st;
 	}
-	release(&k);
+	release(k);
+	free(k);
 	return st;
 }
 

@@ -16,9 +16,9 @@ enum lag_status lag_kineto_keep_coll(struct lag_kineto *k, struct lag_vec *to, s
 		      { LAG_KT_GROUP_NAME, offsetof(struct lag_kineto_coll, group) },
 		      { LAG_KT_GROUP_TEXT, offsetof(struct lag_kineto_coll, description) },
 		      { LAG_KT_GROUP_RANKS, offsetof(struct lag_kineto_coll, ranks) } };
-	const struct lag_kineto_event *e = &k->event;
+	const struct lag_kineto_event *e = &k->scan.event;
 	struct lag_kineto_coll *c = lag_vec_push(to);
-	const char *split = lag_buf_text(&e->text[LAG_KT_IN_SPLIT]);
+	struct lag_span split = e->text[LAG_KT_IN_SPLIT];
 	bool annotation = e->cat == LAG_KC_ANNOTATION;
 
 	if (!c)
@@ -36,13 +36,12 @@ enum lag_status lag_kineto_keep_coll(struct lag_kineto *k, struct lag_vec *to, s
 				       .dst = e->i[LAG_KI_DST_RANK],
 				       .seq = e->i[LAG_KI_SEQ],
 				       .comms_id = e->i[LAG_KI_COMMS_ID],
-				       .split = split[0] && strcmp(split, "[]") != 0 };
+				       .split = split.n && !lag_span_is(split, LAG_SPAN("[]")) };
 	if (annotation)
 		c->in = e->i[LAG_KI_INPUT_ELEMENTS];
 	c->has_group = e->text[LAG_KT_GROUP_NAME].n || e->text[LAG_KT_GROUP_RANKS].n;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		enum lag_kineto_slot from = texts[i].from;
-		const struct lag_buf *buf;
 		enum lag_status st;
 
 		if (annotation && from == LAG_KT_COLLECTIVE) {
@@ -50,9 +49,8 @@ enum lag_status lag_kineto_keep_coll(struct lag_kineto *k, struct lag_vec *to, s
 		} else if (annotation && from == LAG_KT_DTYPE) {
 			from = LAG_KT_INPUT_TYPE;
 		}
-		buf = &e->text[from];
-		st = lag_kineto_string(k, lag_buf_text(buf), buf->n,
-				       (uint32_t *)((char *)c + texts[i].to), err);
+		st = lag_kineto_string(k, e->text[from], (uint32_t *)((char *)c + texts[i].to),
+				       err);
 		if (lag_failed(st))
 			return st;
 	}

@@ -151,7 +151,6 @@ int64_t lag_kineto_peer(const struct lag_kineto_comm *comm, int64_t rank)
 enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag_kineto_comm *comm,
 				     struct lag_err *err)
 {
-	static const char assumed[] = "assumed: all ranks";
 	const char *name = lag_kineto_text(w, comm->name), *ranks = lag_kineto_text(w, comm->ranks);
 	struct lag_record rec;
 	uint32_t id = comm->description;
@@ -168,7 +167,7 @@ enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag
 	rec.comm.device = comm->device;
 	rec.comm.name = comm->name;
 	if (comm->assumed)
-		st = lag_kineto_string(w->k, assumed, sizeof(assumed) - 1, &id, err);
+		st = lag_kineto_string(w->k, LAG_SPAN("assumed: all ranks"), &id, err);
 	rec.comm.description = id;
 	if (!lag_failed(st))
 		st = lag_part_add(&w->k->part, &rec, err);

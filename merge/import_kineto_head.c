@@ -8,9 +8,14 @@
 
 #define META_MAX 64
 
+static struct lag_span text_of(const struct lag_json_reader *r)
+{
+	return (struct lag_span){ r->text, r->n };
+}
+
 static enum lag_status read_int(struct lag_kineto *k, int64_t *out, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 
 	if (st != LAG_OK)
@@ -22,26 +27,26 @@ static enum lag_status read_int(struct lag_kineto *k, int64_t *out, struct lag_e
 
 static enum lag_status read_string(struct lag_kineto *k, uint32_t *id, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 
 	if (st != LAG_OK)
 		return st;
 	if (r->kind == LAG_JSON_NUMBER || r->kind == LAG_JSON_STRING)
-		return lag_kineto_string(k, r->text, r->n, id, err);
+		return lag_kineto_string(k, text_of(r), id, err);
 	return lag_json_skip(r, err);
 }
 
 /* A list of ranks, as a list or as text, to the text that events carry: "[0, 1]". */
 static enum lag_status read_ranks(struct lag_kineto *k, uint32_t *id, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	struct lag_buf text = { 0 };
 	enum lag_status st = lag_json_next(r, err);
 	unsigned depth = r->depth;
 
 	if (st == LAG_OK && r->kind == LAG_JSON_STRING)
-		return lag_kineto_string(k, r->text, r->n, id, err);
+		return lag_kineto_string(k, text_of(r), id, err);
 	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
 		return st == LAG_OK ? lag_json_skip(r, err) : st;
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
@@ -54,7 +59,7 @@ static enum lag_status read_ranks(struct lag_kineto *k, uint32_t *id, struct lag
 	if (st == LAG_OK && text.failed)
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
 	if (st == LAG_OK)
-		st = lag_kineto_string(k, text.text, text.n, id, err);
+		st = lag_kineto_string(k, (struct lag_span){ text.text, text.n }, id, err);
 	lag_buf_release(&text);
 	return st;
 }
@@ -66,7 +71,7 @@ static bool key_is(const struct lag_json_reader *r, const char *name)
 
 static enum lag_status read_group(struct lag_kineto *k, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	struct lag_kineto_group group = { .size = LAG_NONE };
 	struct lag_kineto_group *slot;
 	unsigned depth = r->depth;
@@ -96,13 +101,15 @@ static enum lag_status read_group(struct lag_kineto *k, struct lag_err *err)
 	return LAG_OK;
 }
 
-static enum lag_status add_meta(struct lag_kineto *k, const char *key, size_t n, const char *value,
-				size_t n_value, struct lag_err *err)
+static enum lag_status add_meta(struct lag_kineto *k, struct lag_span key, struct lag_span value,
+				struct lag_err *err)
 {
-	static const char *const names[][2] = { { "cuda_driver_version", "driver" },
-						{ "cuda_runtime_version", "cuda" },
-						{ "cupti_version", "cupti" },
-						{ "nccl_version", "nccl" } };
+	static const struct lag_span names[][2] = {
+		{ LAG_SPAN_INIT("cuda_driver_version"), LAG_SPAN_INIT("driver") },
+		{ LAG_SPAN_INIT("cuda_runtime_version"), LAG_SPAN_INIT("cuda") },
+		{ LAG_SPAN_INIT("cupti_version"), LAG_SPAN_INIT("cupti") },
+		{ LAG_SPAN_INIT("nccl_version"), LAG_SPAN_INIT("nccl") },
+	};
 	struct lag_record rec;
 	uint32_t id = 0;
 	enum lag_status st;
@@ -110,31 +117,33 @@ static enum lag_status add_meta(struct lag_kineto *k, const char *key, size_t n,
 	if (k->part.records[LAG_REC_meta].n >= META_MAX)
 		return LAG_OK;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strlen(names[i][0]) == n && memcmp(names[i][0], key, n) == 0) {
+		if (lag_span_is(key, names[i][0])) {
 			key = names[i][1];
-			n = strlen(key);
 			break;
 		}
 	}
 	lag_record_init(&rec, LAG_REC_meta);
-	st = lag_kineto_string(k, key, n, &id, err);
+	st = lag_kineto_string(k, key, &id, err);
 	rec.meta.key = id;
 	if (!lag_failed(st))
-		st = lag_kineto_string(k, value, n_value, &id, err);
+		st = lag_kineto_string(k, value, &id, err);
 	rec.meta.value = id;
 	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
 }
 
-static enum lag_status read_groups(struct lag_kineto *k, struct lag_err *err)
+/* A list of objects, each read by `each`. */
+static enum lag_status read_list(struct lag_kineto *k,
+				 enum lag_status (*each)(struct lag_kineto *k, struct lag_err *err),
+				 struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 	unsigned depth = r->depth;
 
 	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
 		return st == LAG_OK ? lag_json_skip(r, err) : st;
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
-		st = r->kind == LAG_JSON_OBJECT ? read_group(k, err) : lag_json_skip(r, err);
+		st = r->kind == LAG_JSON_OBJECT ? each(k, err) : lag_json_skip(r, err);
 		if (st != LAG_OK)
 			return st;
 	}
@@ -143,7 +152,7 @@ static enum lag_status read_groups(struct lag_kineto *k, struct lag_err *err)
 
 static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 	unsigned depth = r->depth;
 
@@ -155,11 +164,11 @@ static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *er
 		} else if (key_is(r, "world_size")) {
 			st = read_int(k, &k->world_size, err);
 		} else if (key_is(r, "pg_config")) {
-			st = read_groups(k, err);
+			st = read_list(k, read_group, err);
 		} else if (key_is(r, "nccl_version")) {
 			st = lag_json_next(r, err);
 			if (st == LAG_OK && r->kind == LAG_JSON_STRING) {
-				st = add_meta(k, "nccl_version", 12, r->text, r->n, err);
+				st = add_meta(k, LAG_SPAN("nccl_version"), text_of(r), err);
 			} else if (st == LAG_OK) {
 				st = lag_json_skip(r, err);
 			}
@@ -174,7 +183,7 @@ static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *er
 
 static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	struct lag_kineto_device d = { LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, 0, false };
 	struct lag_kineto_device *slot;
 	unsigned depth = r->depth;
@@ -216,33 +225,17 @@ static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
 	return LAG_OK;
 }
 
-static enum lag_status read_devices(struct lag_kineto *k, struct lag_err *err)
-{
-	struct lag_json_reader *r = &k->json;
-	enum lag_status st = lag_json_next(r, err);
-	unsigned depth = r->depth;
-
-	if (st != LAG_OK || r->kind != LAG_JSON_ARRAY)
-		return st == LAG_OK ? lag_json_skip(r, err) : st;
-	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
-		st = r->kind == LAG_JSON_OBJECT ? read_device(k, err) : lag_json_skip(r, err);
-		if (st != LAG_OK)
-			return st;
-	}
-	return st;
-}
-
 static enum lag_status read_other(struct lag_kineto *k, const char *key, size_t n,
 				  struct lag_err *err)
 {
-	struct lag_json_reader *r = &k->json;
+	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 
 	if (st != LAG_OK)
 		return st;
 	if ((r->kind != LAG_JSON_STRING && r->kind != LAG_JSON_NUMBER) || r->n > 1000)
 		return lag_json_skip(r, err);
-	return add_meta(k, key, n, r->text, r->n, err);
+	return add_meta(k, (struct lag_span){ key, n }, text_of(r), err);
 }
 
 enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size_t n,
@@ -263,7 +256,7 @@ enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size
 	if (strcmp(name, "distributedInfo") == 0)
 		return read_distributed(k, err);
 	if (strcmp(name, "deviceProperties") == 0 || strcmp(name, "computeProperties") == 0)
-		return read_devices(k, err);
+		return read_list(k, read_device, err);
 	if (strcmp(name, "host_name") == 0)
 		return read_string(k, &k->host, err);
 	return read_other(k, name, strlen(name), err);

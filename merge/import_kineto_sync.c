@@ -8,15 +8,15 @@
 enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 {
 	static const struct {
-		const char *name;
+		struct lag_span name;
 		enum lag_sync_kind kind;
-	} kinds[] = { { "Stream Wait Event", LAG_SYNC_STREAM_WAIT },
-		      { "Event Sync", LAG_SYNC_EVENT },
-		      { "Stream Sync", LAG_SYNC_STREAM },
-		      { "Context Sync", LAG_SYNC_CONTEXT } };
-	const struct lag_kineto_event *e = &k->event;
-	const char *name = lag_buf_text(
-		&e->text[e->text[LAG_KT_SYNC_KIND].n ? LAG_KT_SYNC_KIND : LAG_KT_NAME]);
+	} kinds[] = { { LAG_SPAN_INIT("Stream Wait Event"), LAG_SYNC_STREAM_WAIT },
+		      { LAG_SPAN_INIT("Event Sync"), LAG_SYNC_EVENT },
+		      { LAG_SPAN_INIT("Stream Sync"), LAG_SYNC_STREAM },
+		      { LAG_SPAN_INIT("Context Sync"), LAG_SYNC_CONTEXT } };
+	const struct lag_kineto_event *e = &k->scan.event;
+	struct lag_span name =
+		e->text[e->text[LAG_KT_SYNC_KIND].n ? LAG_KT_SYNC_KIND : LAG_KT_NAME];
 	struct lag_record rec;
 
 	lag_record_init(&rec, LAG_REC_sync);
@@ -30,7 +30,7 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 	if (e->cat == LAG_KC_EVENT)
 		rec.sync.kind = LAG_SYNC_EVENT_RECORD;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && e->cat == LAG_KC_SYNC; i++) {
-		if (strcmp(kinds[i].name, name) == 0)
+		if (lag_span_is(kinds[i].name, name))
 			rec.sync.kind = kinds[i].kind;
 	}
 	if (rec.sync.kind == LAG_NONE) {

@@ -5,81 +5,7 @@
 #define MERGE_KINETO_H
 
 #include "merge/importer.h"
-#include "schema/base/json_read.h"
-
-enum lag_kineto_cat {
-	LAG_KC_OTHER,
-	LAG_KC_KERNEL,
-	LAG_KC_MEMCPY,
-	LAG_KC_MEMSET,
-	LAG_KC_RUNTIME,
-	LAG_KC_DRIVER,
-	LAG_KC_CPU_OP,
-	LAG_KC_PYTHON,
-	LAG_KC_ANNOTATION,
-	LAG_KC_GPU_ANNOTATION,
-	LAG_KC_SYNC,
-	LAG_KC_EVENT,
-	LAG_KC_OVERHEAD,
-	LAG_KC_TRACE,
-};
-
-/* Integer arguments. */
-enum lag_kineto_int {
-	LAG_KI_DEVICE,
-	LAG_KI_STREAM,
-	LAG_KI_CONTEXT,
-	LAG_KI_CORRELATION,
-	LAG_KI_EXTERNAL,
-	LAG_KI_BYTES,
-	LAG_KI_REGISTERS,
-	LAG_KI_SHARED,
-	LAG_KI_GRAPH,
-	LAG_KI_GRAPH_NODE,
-	LAG_KI_CBID,
-	LAG_KI_PEER_DEVICE,
-	LAG_KI_WAIT_CORRELATION,
-	LAG_KI_WAIT_STREAM,
-	LAG_KI_WAIT_EVENT,
-	LAG_KI_IN_ELEMENTS,
-	LAG_KI_OUT_ELEMENTS,
-	LAG_KI_GROUP_SIZE,
-	LAG_KI_FIRST_RANK,
-	LAG_KI_RANK_STRIDE,
-	LAG_KI_SRC_RANK,
-	LAG_KI_DST_RANK,
-	LAG_KI_SEQ,
-	LAG_KI_COMMS_ID,       /* 64 bits, the pattern of an unsigned number */
-	LAG_KI_INPUT_ELEMENTS, /* of the first tensor in "Input Dims" */
-	LAG_KI_LIMIT,
-};
-
-enum lag_kineto_slot {
-	LAG_KT_NAME, /* of the event */
-	LAG_KT_META_NAME,
-	LAG_KT_LABELS,
-	LAG_KT_COLLECTIVE,
-	LAG_KT_DTYPE,
-	LAG_KT_GROUP_NAME,
-	LAG_KT_GROUP_TEXT,
-	LAG_KT_GROUP_RANKS,
-	LAG_KT_IN_SPLIT,
-	LAG_KT_SYNC_KIND,
-	LAG_KT_COPY_KIND,
-	LAG_KT_INPUT_TYPE,
-	LAG_KT_LIMIT,
-};
-
-struct lag_kineto_event {
-	char phase;
-	enum lag_kineto_cat cat;
-	int64_t ts_ns, dur_ns; /* LAG_NONE: absent or no number */
-	int64_t pid, tid;      /* digits also where they come as "123" or "stream 7" */
-	bool legacy_gpu;       /* pid "CUDA functions" of the old autograd profiler */
-	int64_t i[LAG_KI_LIMIT];
-	int64_t grid[3], block[3];
-	struct lag_buf text[LAG_KT_LIMIT];
-};
+#include "merge/kineto_event.h"
 
 /* What a CPU event or a kernel says about a collective; string ids of the pool, 0 = nothing. */
 struct lag_kineto_coll {
@@ -115,12 +41,21 @@ struct lag_kineto_device {
 	bool used;
 };
 
+/* A string that was interned before, so that the table of all is asked once for most. */
+struct lag_kineto_known {
+	uint64_t hash;
+	uint32_t id, n; /* id 0: this slot is empty */
+	bool names_nccl;
+};
+
+#define LAG_KINETO_KNOWN   4096
+#define LAG_KINETO_CONFIGS 256
+
 struct lag_kineto {
-	struct lag_json_reader json;
+	struct lag_kineto_scan scan;
 	struct lag_part part;
 	struct lag_pool *pool;
 	const struct lag_import_opts *opts;
-	struct lag_kineto_event event;
 	struct lag_vec colls;      /* struct lag_kineto_coll, of kernels */
 	struct lag_vec cpu_colls;  /* struct lag_kineto_coll, of CPU events */
 	struct lag_vec carriers;   /* struct lag_kineto_carrier */
@@ -133,6 +68,8 @@ struct lag_kineto {
 	bool saw_events, saw_header;
 	uint64_t n_events, n_gpu, n_meta;
 	uint64_t first_bad_at;
+	struct lag_rec_launch_config configs[LAG_KINETO_CONFIGS]; /* lately used; id 0: empty */
+	struct lag_kineto_known known[LAG_KINETO_KNOWN];
 };
 
 static inline int64_t lag_kineto_or(int64_t v, int64_t otherwise)
@@ -146,11 +83,7 @@ static inline int64_t lag_kineto_not_negative(int64_t v)
 	return v < 0 ? LAG_NONE : v;
 }
 
-/* import_kineto_event.c: at an OBJECT token, reads it into k->event. LAG_END: cut inside. */
-enum lag_status lag_kineto_read_event(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
-void lag_kineto_event_release(struct lag_kineto_event *event);
-
-/* import_kineto_emit.c: adds k->event's records to the part. */
+/* import_kineto_emit.c: adds the event's records to the part. */
 enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
 
 /* import_kineto_sync.c: waits; after all events, the recordings that they wait for. */
@@ -174,8 +107,14 @@ size_t lag_kineto_host_of_path(const char *path, const char **host);
 /* enum lag_datatype of PyTorch's spelling, LAG_NONE when unknown. */
 int64_t lag_kineto_datatype(const char *name);
 
+/* import_kineto_string.c: as lag_kineto_string, with what is known of the string. */
+enum lag_status lag_kineto_name(struct lag_kineto *k, struct lag_span text,
+				struct lag_kineto_known *known, struct lag_err *err) LAG_MUST_USE;
+/* Index of the launch configuration in the pool, LAG_NONE without one or without memory. */
+int64_t lag_kineto_config(struct lag_kineto *k);
+
 /* String id of the pool; LAG_ERR_SYSTEM without memory. */
-enum lag_status lag_kineto_string(struct lag_kineto *k, const char *text, size_t n, uint32_t *id,
+enum lag_status lag_kineto_string(struct lag_kineto *k, struct lag_span text, uint32_t *id,
 				  struct lag_err *err) LAG_MUST_USE;
 
 #endif

@@ -234,23 +234,43 @@ static size_t unicode_escape(const char *p, size_t left, struct lag_buf *out, bo
 	return 6;
 }
 
-static enum lag_status read_escape(struct lag_json_reader *r, struct lag_err *err)
+/* Appends what the escape at p stands for; its length, 0 when it is none. */
+static size_t decode_escape(const char *p, size_t left, struct lag_buf *out, bool *bad)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *p = r->bytes + r->pos, *at;
+	const char *at = left > 1 && p[1] ? strchr(from, p[1]) : NULL;
+
+	if (!at)
+		return left > 1 && p[1] == 'u' ? unicode_escape(p, left, out, bad) : 0;
+	lag_buf_putc(out, to[at - from]);
+	return 2;
+}
+
+void lag_json_decode(const char *text, size_t n, struct lag_buf *out)
+{
+	const char *end = text + n, *at;
+	bool bad = false;
+
+	while ((at = memchr(text, '\\', (size_t)(end - text)))) {
+		size_t length;
+
+		lag_buf_add(out, text, (size_t)(at - text));
+		length = decode_escape(at, (size_t)(end - at), out, &bad);
+		text = at + (length ? length : 1);
+	}
+	lag_buf_add(out, text, (size_t)(end - text));
+}
+
+static enum lag_status read_escape(struct lag_json_reader *r, struct lag_err *err)
+{
+	const char *p = r->bytes + r->pos;
 	size_t left = r->end - r->pos, n;
 	enum lag_status st = LAG_OK;
 	bool bad = false;
 
 	if (left < 2)
 		return LAG_END;
-	at = p[1] ? strchr(from, p[1]) : NULL;
-	if (at) {
-		lag_buf_putc(&r->scratch, to[at - from]);
-		r->pos += 2;
-		return LAG_OK;
-	}
-	n = p[1] == 'u' ? unicode_escape(p, left, &r->scratch, &bad) : 0;
+	n = decode_escape(p, left, &r->scratch, &bad);
 	if (bad && r->tolerant)
 		st = lag_json_repaired(r, LAG_JSON_BAD_UTF8, err);
 	if (!n) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "schema/base/json_lex.h"
+#include "schema/base/json_scan.h"
 
 enum {
 	EXPECT_VALUE,         /* after a colon, or at the start */
@@ -32,7 +33,8 @@ enum lag_status lag_json_init_fill(struct lag_json_reader *r, lag_json_fill fill
 				   bool tolerant)
 {
 	*r = (struct lag_json_reader){ .fill = fill, .fill_state = state, .tolerant = tolerant };
-	r->bytes = r->window = malloc(LAG_JSON_WINDOW);
+	r->bytes = r->window = malloc(LAG_JSON_WINDOW + LAG_JSON_SCAN_SLACK);
+	r->slack = LAG_JSON_SCAN_SLACK;
 	return r->window ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
@@ -58,6 +60,7 @@ enum lag_status lag_json_more(struct lag_json_reader *r, struct lag_err *err)
 			break;
 		r->end += (size_t)got;
 	}
+	memset(r->window + r->end, 0, LAG_JSON_SCAN_SLACK);
 	r->eof = got <= 0;
 	if (r->base == 0 && r->end >= 3 && memcmp(r->window, "\xef\xbb\xbf", 3) == 0)
 		r->pos = 3;
@@ -349,6 +352,37 @@ enum lag_status lag_json_skip(struct lag_json_reader *r, struct lag_err *err)
 		st = lag_json_next(r, err);
 	} while (st == LAG_OK && r->depth > depth);
 	return st;
+}
+
+const char *lag_json_peek_element(const struct lag_json_reader *r, const char **limit)
+{
+	const char *p = r->bytes + r->pos;
+
+	if (r->depth == 0 || in_object(r) || r->end - r->pos + r->slack <= LAG_JSON_SCAN_SLACK)
+		return NULL;
+	*limit = r->bytes + (r->end + r->slack - LAG_JSON_SCAN_SLACK);
+	p = lag_json_scan_space(p, *limit);
+	if (r->expect == EXPECT_AFTER) {
+		if (p >= *limit || *p != ',')
+			return NULL;
+		p = lag_json_scan_space(p + 1, *limit);
+	} else if (r->expect != EXPECT_FIRST_ELEMENT && r->expect != EXPECT_ELEMENT) {
+		return NULL;
+	}
+	return p < *limit ? p : NULL;
+}
+
+void lag_json_took_element(struct lag_json_reader *r, const char *end)
+{
+	r->pos = (size_t)(end - r->bytes);
+	r->expect = EXPECT_AFTER;
+}
+
+enum lag_status lag_json_refill(struct lag_json_reader *r, struct lag_err *err)
+{
+	if (r->eof || r->end - r->pos > LAG_JSON_WINDOW / 2)
+		return LAG_END;
+	return lag_json_more(r, err);
 }
 
 const char *lag_json_repair_name(enum lag_json_repair repair)

@@ -64,6 +64,7 @@ struct lag_json_reader {
 	const char *bytes;
 	char *window; /* owned; NULL when the input lies in memory */
 	size_t pos, end;
+	size_t slack;  /* bytes that may be read behind end; zeros at the end of the input */
 	uint64_t base; /* offset of bytes[0] */
 	lag_json_fill fill;
 	void *fill_state;
@@ -88,6 +89,19 @@ enum lag_status lag_json_next(struct lag_json_reader *r, struct lag_err *err) LA
 
 /* After KEY: skips its value. After OBJECT or ARRAY: skips to its end. Else does nothing. */
 enum lag_status lag_json_skip(struct lag_json_reader *r, struct lag_err *err) LAG_MUST_USE;
+
+/* Inside an array: where its next element begins, for a reader of plain JSON (json_scan.h) that wants to
+ * take it whole. NULL: there is none, or only lag_json_next can tell. *limit is that reader's. */
+const char *lag_json_peek_element(const struct lag_json_reader *r, const char **limit);
+
+/* That element was read, up to `end`. */
+void lag_json_took_element(struct lag_json_reader *r, const char *end);
+
+/* Gets more of the input at hand, if a good part of the window has been read: LAG_END: not so. */
+enum lag_status lag_json_refill(struct lag_json_reader *r, struct lag_err *err) LAG_MUST_USE;
+
+/* Appends the text of a valid string between its quotes to out. */
+void lag_json_decode(const char *text, size_t n, struct lag_buf *out);
 
 /* The decimal number in text, times 10^digits, rounded to the nearest integer, exactly; exponents are
  * understood. False (*out untouched) when it is no number or does not fit. */

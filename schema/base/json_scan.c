@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The less frequent parts of the scanner: escapes and UTF-8 inside strings, numbers and whole values that
+ * are only stepped over. */
+#include "schema/base/json_scan.h"
+
+#include "schema/base/fmt.h"
+
+static int hex4(const char *p)
+{
+	int v = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int c = p[i] | 0x20;
+
+		if (lag_json_is_digit(p[i])) {
+			v = v * 16 + (p[i] - '0');
+		} else if (c >= 'a' && c <= 'f') {
+			v = v * 16 + (c - 'a' + 10);
+		} else {
+			return -1;
+		}
+	}
+	return v;
+}
+
+const char *lag_json_scan_odd(const char *p)
+{
+	uint32_t code;
+	size_t n;
+
+	if ((unsigned char)*p >= 0x80) {
+		n = lag_utf8_decode(p, 4, &code);
+		return n ? p + n : NULL;
+	}
+	if (*p != '\\')
+		return NULL;
+	switch (p[1]) {
+	case '"':
+	case '\\':
+	case '/':
+	case 'b':
+	case 'f':
+	case 'n':
+	case 'r':
+	case 't':
+		return p + 2;
+	case 'u':
+		/* NULs and surrogates are the reader's to judge. */
+		code = (uint32_t)hex4(p + 2);
+		return code && code < 0x10000 && (code < 0xd800 || code >= 0xe000) ? p + 6 : NULL;
+	default:
+		return NULL;
+	}
+}
+
+const char *lag_json_scan_number(const char *p, const char *limit)
+{
+	const char *first;
+
+	p += *p == '-';
+	first = p;
+	while (lag_json_is_digit(*p) && p < limit)
+		p++;
+	if (p == first || (*first == '0' && p != first + 1))
+		return NULL;
+	if (*p == '.') {
+		for (first = ++p; lag_json_is_digit(*p) && p < limit;)
+			p++;
+		if (p == first)
+			return NULL;
+	}
+	if ((*p | 0x20) == 'e') {
+		p++;
+		p += *p == '+' || *p == '-';
+		for (first = p; lag_json_is_digit(*p) && p < limit;)
+			p++;
+		if (p == first)
+			return NULL;
+	}
+	return p < limit ? p : NULL;
+}
+
+const char *lag_json_scan_long_number(const char *p, const char *limit, int digits, int64_t *out)
+{
+	const char *end = lag_json_scan_number(p, limit);
+
+	if (end)
+		(void)lag_json_to_fixed(p, (size_t)(end - p), digits, out);
+	return end;
+}
+
+static const char *scan_word(const char *p)
+{
+	if (memcmp(p, "true", 4) == 0 || memcmp(p, "null", 4) == 0)
+		return p + 4;
+	return memcmp(p, "false", 5) == 0 ? p + 5 : NULL;
+}
+
+/* A string, number or word. */
+static const char *scan_scalar(const char *p, const char *limit)
+{
+	bool escaped;
+
+	if (*p == '"') {
+		p = lag_json_scan_string(p + 1, limit, &escaped);
+		return p ? p + 1 : NULL;
+	}
+	if (lag_json_is_digit(*p) || *p == '-')
+		return lag_json_scan_number(p, limit);
+	return scan_word(p);
+}
+
+/* From a key's opening quote to its value. */
+static const char *scan_key(const char *p, const char *limit)
+{
+	bool escaped;
+
+	p = *p == '"' ? lag_json_scan_string(p + 1, limit, &escaped) : NULL;
+	if (!p)
+		return NULL;
+	p = lag_json_scan_space(p + 1, limit);
+	return *p == ':' ? lag_json_scan_space(p + 1, limit) : NULL;
+}
+
+/* One bit a container that is open, the innermost lowest: set for objects. A leading 1 marks where
+ * the stack ends. */
+const char *lag_json_scan_value(const char *p, const char *limit)
+{
+	uint64_t open = 1;
+
+	for (;;) {
+		if (p >= limit)
+			return NULL;
+		if (*p == '{' || *p == '[') {
+			bool object = *p == '{';
+
+			p = lag_json_scan_space(p + 1, limit);
+			if (*p != (object ? '}' : ']')) {
+				if (open >> LAG_JSON_SCAN_DEPTH)
+					return NULL;
+				open = open << 1 | object;
+				p = object ? scan_key(p, limit) : p;
+				if (!p)
+					return NULL;
+				continue;
+			}
+			p++;
+		} else {
+			p = scan_scalar(p, limit);
+			if (!p)
+				return NULL;
+		}
+		for (;;) {
+			if (open == 1)
+				return p;
+			if (p >= limit)
+				return NULL;
+			p = lag_json_scan_space(p, limit);
+			if (*p == ',')
+				break;
+			if (*p++ != (open & 1 ? '}' : ']'))
+				return NULL;
+			open >>= 1;
+		}
+		p = lag_json_scan_space(p + 1, limit);
+		p = open & 1 ? scan_key(p, limit) : p;
+		if (!p)
+			return NULL;
+	}
+}
