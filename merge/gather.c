@@ -1,176 +1,233 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, copies and sets of a process become one array by start, each tied to the host call that
- * launched it; the devices are numbered. */
+/* Kernels, copies and sets of a process become one array by start; the devices are counted and
+ * numbered. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "merge/state.h"
+#include "schema/base/sort.h"
 
-struct call {
-	int64_t correlation, start_ns;
-	uint32_t index;
+#define DEVICES_MAX 4096
+
+/* Kinds of which the array is made, each sorted by itself. */
+static const struct taken {
+	enum lag_record_kind record;
+	enum lag_gpu_kind kind;
+} taken[] = {
+	{ LAG_REC_kernel, LAG_GPU_KERNEL },
+	{ LAG_REC_memcpy, LAG_GPU_COPY },
+	{ LAG_REC_memset, LAG_GPU_SET },
 };
 
-static enum lag_status take_kernels(struct lag_proc *p)
+#define N_TAKEN (sizeof(taken) / sizeof(taken[0]))
+
+/* Where the next event of each kind lies, and what is added to the numbers of its shapes. */
+struct gather {
+	struct lag_proc *p;
+	size_t at[N_TAKEN];
+	uint32_t first_shape[N_TAKEN];
+};
+
+static struct lag_gpu_shape shape_of(const struct lag_shapes *from, enum lag_record_kind kind,
+				     uint32_t i)
 {
-	struct lag_vec *vec = LAG_PART_VEC(&p->part, kernel);
+	const void *record = (const char *)from->records.items + i * from->records.item_size;
+	const struct lag_rec_kernel *k = record;
+	const struct lag_rec_memcpy *c = record;
+	const struct lag_rec_memset *s = record;
 
-	for (size_t i = 0; i < vec->n; i++) {
-		const struct lag_rec_kernel *k = &LAG_PART_AT(&p->part, kernel, i);
-		struct lag_gpu *g = lag_vec_push(&p->gpu);
-
-		if (!g)
-			return LAG_ERR_SYSTEM;
-		*g = (struct lag_gpu){ .start_ns = k->start_ns,
-				       .end_ns = k->end_ns,
-				       .device = k->device,
-				       .context = k->context,
-				       .stream = k->stream,
-				       .correlation = k->correlation,
-				       .name = k->name,
-				       .config = k->config,
-				       .op_id = k->op_id,
-				       .graph_id = k->graph_id,
-				       .graph_node_id = k->graph_node_id,
-				       .bytes = LAG_NONE,
-				       .copy_kind = LAG_NONE,
-				       .peer = LAG_NONE,
-				       .kind = LAG_GPU_KERNEL };
+	if (kind == LAG_REC_kernel) {
+		return (struct lag_gpu_shape){ k->device,
+					       k->context,
+					       k->stream,
+					       k->graph_id,
+					       k->graph_node_id,
+					       LAG_NONE,
+					       LAG_NONE,
+					       k->end_ns,
+					       k->correlation,
+					       k->name,
+					       k->config,
+					       k->op_id,
+					       .kind = LAG_GPU_KERNEL };
 	}
-	lag_vec_release(vec);
-	return LAG_OK;
-}
-
-static enum lag_status take_copies(struct lag_proc *p)
-{
-	struct lag_vec *vec = LAG_PART_VEC(&p->part, memcpy);
-
-	for (size_t i = 0; i < vec->n; i++) {
-		const struct lag_rec_memcpy *c = &LAG_PART_AT(&p->part, memcpy, i);
-		struct lag_gpu *g = lag_vec_push(&p->gpu);
-
-		if (!g)
-			return LAG_ERR_SYSTEM;
-		*g = (struct lag_gpu){ .start_ns = c->start_ns,
-				       .end_ns = c->end_ns,
-				       .device = c->device,
-				       .context = c->context,
-				       .stream = c->stream,
-				       .correlation = c->correlation,
-				       .config = LAG_NONE,
-				       .op_id = c->op_id,
-				       .graph_id = c->graph_id,
-				       .graph_node_id = c->graph_node_id,
-				       .bytes = c->bytes,
-				       .copy_kind = c->copy_kind,
-				       .peer = c->peer_device,
-				       .kind = LAG_GPU_COPY };
+	if (kind == LAG_REC_memcpy) {
+		return (struct lag_gpu_shape){
+			c->device,           c->context,   c->stream,      c->graph_id,
+			c->graph_node_id,    c->copy_kind, c->peer_device, c->end_ns,
+			c->correlation,      LAG_NONE,     c->bytes,       c->op_id,
+			.kind = LAG_GPU_COPY
+		};
 	}
-	lag_vec_release(vec);
-	return LAG_OK;
-}
-
-static enum lag_status take_sets(struct lag_proc *p)
-{
-	struct lag_vec *vec = LAG_PART_VEC(&p->part, memset);
-
-	for (size_t i = 0; i < vec->n; i++) {
-		const struct lag_rec_memset *s = &LAG_PART_AT(&p->part, memset, i);
-		struct lag_gpu *g = lag_vec_push(&p->gpu);
-
-		if (!g)
-			return LAG_ERR_SYSTEM;
-		*g = (struct lag_gpu){ .start_ns = s->start_ns,
-				       .end_ns = s->end_ns,
-				       .device = s->device,
-				       .context = s->context,
-				       .stream = s->stream,
-				       .correlation = s->correlation,
-				       .config = LAG_NONE,
-				       .op_id = LAG_NONE,
-				       .graph_id = s->graph_id,
-				       .graph_node_id = s->graph_node_id,
-				       .bytes = s->bytes,
-				       .copy_kind = LAG_NONE,
-				       .peer = LAG_NONE,
+	return (struct lag_gpu_shape){ s->device,          s->context, s->stream, s->graph_id,
+				       s->graph_node_id,   LAG_NONE,   LAG_NONE,  s->end_ns,
+				       s->correlation,     LAG_NONE,   s->bytes,  LAG_NONE,
 				       .kind = LAG_GPU_SET };
-	}
-	lag_vec_release(vec);
-	return LAG_OK;
 }
 
-static int by_start(const void *left, const void *right)
+static struct lag_gpu event_of(const struct gather *ga, size_t k)
 {
-	const struct lag_gpu *a = left, *b = right;
+	const struct lag_compact *item =
+		lag_part_compact(&ga->p->part.records[taken[k].record], ga->at[k]);
+	struct lag_gpu g = { .start_ns = item->start_ns,
+			     .end = item->slot[LAG_SLOT_END],
+			     .correlation = item->slot[LAG_SLOT_CORRELATION],
+			     .shape = ga->first_shape[k] + item->shape };
+
+	if (taken[k].kind == LAG_GPU_KERNEL) {
+		g.name = item->slot[LAG_SLOT_NAME];
+		g.config = item->slot[LAG_SLOT_CONFIG];
+		g.op_id = item->slot[LAG_SLOT_OP];
+	} else {
+		g.config = item->slot[LAG_SLOT_BYTES];
+		g.op_id = lag_slot_of(LAG_GPU_SHAPE_AT(ga->p, &g)->op_id);
+	}
+	return g;
+}
+
+static int by_start(const struct lag_proc *p, const struct lag_gpu *a, const struct lag_gpu *b)
+{
+	int64_t x, y;
 
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->stream != b->stream)
-		return a->stream < b->stream ? -1 : 1;
-	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+	x = LAG_GPU_SHAPE_AT(p, a)->stream;
+	y = LAG_GPU_SHAPE_AT(p, b)->stream;
+	if (x == y) {
+		x = LAG_GPU_SLOT(p, a, correlation);
+		y = LAG_GPU_SLOT(p, b, correlation);
+	}
+	return x < y ? -1 : x > y;
 }
 
-static int by_correlation(const void *left, const void *right)
-{
-	const struct call *a = left, *b = right;
+/* Items of one kind and their shapes, in the order of by_start. */
+struct kind_order {
+	const struct lag_shapes *shapes;
+	size_t stream, correlation; /* fields */
+};
 
-	if (a->correlation != b->correlation)
-		return a->correlation < b->correlation ? -1 : 1;
+static int by_item_start(const void *left, const void *right, void *state)
+{
+	const struct lag_compact *a = left, *b = right;
+	const struct kind_order *order = state;
+	int64_t x, y;
+
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	x = lag_shape_field(order->shapes, a->shape, order->stream);
+	y = lag_shape_field(order->shapes, b->shape, order->stream);
+	if (x == y) {
+		x = lag_slot_value(a->slot[LAG_SLOT_CORRELATION],
+				   lag_shape_field(order->shapes, a->shape, order->correlation));
+		y = lag_slot_value(b->slot[LAG_SLOT_CORRELATION],
+				   lag_shape_field(order->shapes, b->shape, order->correlation));
+	}
+	return x < y ? -1 : x > y;
 }
 
-/* Of the calls with one correlation: the last that began before the event, and of a runtime call and
- * the driver call inside it the outer one. */
-static uint32_t call_of(const struct lag_proc *p, const struct call *calls, size_t n, size_t first,
-			const struct lag_gpu *g)
+static int by_item_moment(const void *left, const void *right, void *state)
 {
-	const struct lag_rec_api *outer, *inner;
-	size_t at = first;
+	const struct lag_compact *a = left, *b = right;
 
-	while (at + 1 < n && calls[at + 1].correlation == g->correlation &&
-	       calls[at + 1].start_ns <= g->start_ns)
-		at++;
-	while (at > first) {
-		outer = &LAG_PART_AT(&p->part, api, calls[at - 1].index);
-		inner = &LAG_PART_AT(&p->part, api, calls[at].index);
-		if (outer->tid != inner->tid || outer->end_ns == LAG_NONE ||
-		    outer->end_ns < inner->end_ns || inner->end_ns == LAG_NONE)
-			break;
-		at--;
-	}
-	return calls[at].index + 1;
+	(void)state;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
 }
 
-static enum lag_status tie_calls(struct lag_proc *p)
+static enum lag_status sort_kind(struct lag_part *part, enum lag_record_kind kind,
+				 struct lag_vec *scratch)
 {
-	size_t n_api = LAG_PART_COUNT(&p->part, api), n = 0;
-	struct call *calls = lag_calloc(n_api, sizeof(*calls));
-	struct lag_map first = { 0 };
-	enum lag_status st = calls ? LAG_OK : LAG_ERR_SYSTEM;
-	uint64_t at;
+	struct lag_vec *vec = &part->records[kind];
+	struct kind_order order = { &part->shapes[kind],
+				    offsetof(struct lag_rec_kernel, stream) / sizeof(int64_t),
+				    offsetof(struct lag_rec_kernel, correlation) /
+					    sizeof(int64_t) };
 
-	for (size_t i = 0; i < n_api && st == LAG_OK; i++) {
-		const struct lag_rec_api *a = &LAG_PART_AT(&p->part, api, i);
+	return lag_sort(vec->items, vec->n, vec->item_size,
+			kind == LAG_REC_api ? by_item_moment : by_item_start, &order, scratch);
+}
 
-		if (a->correlation > 0)
-			calls[n++] = (struct call){ a->correlation, a->start_ns, (uint32_t)i };
-	}
-	if (n)
-		qsort(calls, n, sizeof(*calls), by_correlation);
-	for (size_t i = 0; i < n && st == LAG_OK; i++) {
-		if (!i || calls[i - 1].correlation != calls[i].correlation)
-			st = lag_map_set(&first, (uint64_t)calls[i].correlation, i);
-	}
-	for (size_t i = 0; i < p->gpu.n && st == LAG_OK; i++) {
-		struct lag_gpu *g = LAG_GPU_AT(p, i);
+_Static_assert(offsetof(struct lag_rec_kernel, stream) == offsetof(struct lag_rec_memcpy, stream) &&
+		       offsetof(struct lag_rec_kernel, stream) ==
+			       offsetof(struct lag_rec_memset, stream) &&
+		       offsetof(struct lag_rec_kernel, correlation) ==
+			       offsetof(struct lag_rec_memcpy, correlation) &&
+		       offsetof(struct lag_rec_kernel, correlation) ==
+			       offsetof(struct lag_rec_memset, correlation),
+	       "one order serves all three kinds");
 
-		if (g->correlation > 0 && lag_map_find(&first, (uint64_t)g->correlation, &at))
-			g->api_ref = call_of(p, calls, n, at, g);
+/* Streams get numbers of their own, by (device, context, stream). */
+static enum lag_status number_queues(struct lag_proc *p)
+{
+	struct lag_map known = { 0 };
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < p->gpu_shapes.n && st == LAG_OK; i++) {
+		struct lag_gpu_shape *s = &LAG_VEC_AT(&p->gpu_shapes, struct lag_gpu_shape, i);
+		uint64_t key =
+			lag_hash_pair((uint64_t)s->device,
+				      lag_hash_pair((uint64_t)s->context, (uint64_t)s->stream));
+		uint64_t at = known.n;
+
+		if (!lag_map_find(&known, key, &at))
+			st = lag_map_set(&known, key, at);
+		s->queue = (uint32_t)at;
 	}
-	lag_map_release(&first);
-	free(calls);
+	lag_map_release(&known);
 	return st;
+}
+
+static enum lag_status take_shapes(struct gather *ga)
+{
+	struct lag_proc *p = ga->p;
+
+	for (size_t k = 0; k < N_TAKEN; k++) {
+		const struct lag_shapes *from = &p->part.shapes[taken[k].record];
+
+		ga->first_shape[k] = (uint32_t)p->gpu_shapes.n;
+		for (uint32_t i = 0; i < from->records.n; i++) {
+			struct lag_gpu_shape *to = lag_vec_push(&p->gpu_shapes);
+
+			if (!to)
+				return LAG_ERR_SYSTEM;
+			*to = shape_of(from, taken[k].record, i);
+		}
+	}
+	return number_queues(p);
+}
+
+/* The sorted kinds, merged. */
+static enum lag_status take_events(struct gather *ga)
+{
+	struct lag_proc *p = ga->p;
+	struct lag_gpu head[N_TAKEN];
+	size_t n = 0, left[N_TAKEN];
+
+	for (size_t k = 0; k < N_TAKEN; k++) {
+		left[k] = p->part.records[taken[k].record].n;
+		n += left[k];
+		if (left[k])
+			head[k] = event_of(ga, k);
+	}
+	if (lag_failed(lag_vec_reserve(&p->gpu, n)))
+		return LAG_ERR_SYSTEM;
+	for (; p->gpu.n < n; p->gpu.n++) {
+		size_t first = N_TAKEN;
+
+		for (size_t k = 0; k < N_TAKEN; k++) {
+			if (left[k] &&
+			    (first == N_TAKEN || by_start(p, &head[k], &head[first]) < 0))
+				first = k;
+		}
+		*LAG_GPU_AT(p, p->gpu.n) = head[first];
+		ga->at[first]++;
+		if (--left[first])
+			head[first] = event_of(ga, first);
+	}
+	for (size_t k = 0; k < N_TAKEN; k++) {
+		lag_vec_release(&p->part.records[taken[k].record]);
+		lag_shapes_release(&p->part.shapes[taken[k].record]);
+	}
+	return LAG_OK;
 }
 
 static struct lag_device_row *device_row(struct lag_proc *p, int64_t device)
@@ -198,67 +255,92 @@ static int busiest_first(const void *left, const void *right)
 }
 
 /* Every rank has a device, be it one that nothing was recorded on. */
-static enum lag_status number_devices(struct lag_merge *m, uint32_t proc)
+static enum lag_status count_devices(struct lag_proc *p)
 {
-	struct lag_proc *p = LAG_PROC_AT(m, proc);
-	struct lag_device_row *row = NULL;
+	uint64_t *n_events = lag_calloc(p->gpu_shapes.n, sizeof(*n_events));
+	enum lag_status st = n_events ? LAG_OK : LAG_ERR_SYSTEM;
 
-	p->devices.max = 4096;
-	for (size_t i = 0; i < p->gpu.n; i++) {
-		if (!row || row->device != LAG_GPU_AT(p, i)->device)
-			row = device_row(p, LAG_GPU_AT(p, i)->device);
-		if (!row)
-			return LAG_ERR_SYSTEM;
-		row->n_events++;
+	for (size_t i = 0; i < p->gpu.n && st == LAG_OK; i++)
+		n_events[LAG_GPU_AT(p, i)->shape]++;
+	p->devices.max = DEVICES_MAX;
+	for (size_t i = 0; i < p->gpu_shapes.n && st == LAG_OK; i++) {
+		struct lag_device_row *row = NULL;
+
+		if (!n_events[i])
+			continue;
+		row = device_row(p, LAG_VEC_AT(&p->gpu_shapes, struct lag_gpu_shape, i).device);
+		st = row ? LAG_OK : p->devices.n == DEVICES_MAX ? LAG_ERR_LIMIT : LAG_ERR_SYSTEM;
+		if (row)
+			row->n_events += n_events[i];
 	}
-	if (!p->devices.n) {
+	free(n_events);
+	if (st == LAG_OK && !p->devices.n) {
 		int64_t device = LAG_PART_COUNT(&p->part, device)
 					 ? LAG_PART_AT(&p->part, device, 0).device
 					 : 0;
 
-		if (!device_row(p, device))
-			return LAG_ERR_SYSTEM;
+		st = device_row(p, device) ? LAG_OK : LAG_ERR_SYSTEM;
 	}
-	qsort(p->devices.items, p->devices.n, sizeof(struct lag_device_row), busiest_first);
-	for (size_t i = 0; i < p->devices.n; i++) {
-		uint32_t *host = lag_vec_push(&m->device_host);
-		uint32_t *owner = lag_vec_push(&m->device_proc);
-
-		if (!host || !owner)
-			return LAG_ERR_SYSTEM;
-		*host = p->host;
-		*owner = proc;
-		LAG_VEC_AT(&p->devices, struct lag_device_row, i).dense = m->n_devices++;
-	}
-	return LAG_OK;
+	if (st == LAG_OK)
+		qsort(p->devices.items, p->devices.n, sizeof(struct lag_device_row), busiest_first);
+	return st;
 }
 
 enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc, struct lag_err *err)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
-	enum lag_status st;
+	struct gather ga = { .p = p };
+	struct lag_vec scratch = { .item_size = 1, .max = SIZE_MAX };
+	enum lag_status st = LAG_OK;
 
 	p->gpu.max = UINT32_MAX - 1;
-	st = lag_vec_reserve(&p->gpu, LAG_PART_COUNT(&p->part, kernel) +
-					      LAG_PART_COUNT(&p->part, memcpy) +
-					      LAG_PART_COUNT(&p->part, memset));
+	for (size_t k = 0; k < N_TAKEN && st == LAG_OK; k++)
+		st = sort_kind(&p->part, taken[k].record, &scratch);
 	if (st == LAG_OK)
-		st = take_kernels(p);
+		st = sort_kind(&p->part, LAG_REC_api, &scratch);
+	lag_vec_release(&scratch);
 	if (st == LAG_OK)
-		st = take_copies(p);
+		st = take_shapes(&ga);
 	if (st == LAG_OK)
-		st = take_sets(p);
-	if (st == LAG_OK && p->gpu.n)
-		qsort(p->gpu.items, p->gpu.n, sizeof(struct lag_gpu), by_start);
+		st = take_events(&ga);
 	if (st == LAG_OK)
 		st = lag_merge_overruns(m, proc, err);
 	if (st == LAG_OK)
-		st = tie_calls(p);
+		st = lag_merge_tie(p);
 	if (st == LAG_OK)
-		st = number_devices(m, proc);
+		st = count_devices(p);
+	if (st == LAG_ERR_LIMIT && p->devices.n == DEVICES_MAX) {
+		return lag_err_set(err, st, "%s: events of more than %d devices in one process",
+				   p->part.path, DEVICES_MAX);
+	}
 	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory for its GPU events",
 				   p->part.path);
+	}
+	return LAG_OK;
+}
+
+enum lag_status lag_merge_devices(struct lag_merge *m, struct lag_err *err)
+{
+	for (uint32_t i = 0; i < m->procs.n; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		for (size_t d = 0; d < p->devices.n; d++) {
+			uint32_t *host = lag_vec_push(&m->device_host);
+			uint32_t *owner = lag_vec_push(&m->device_proc);
+
+			if (!host || !owner)
+				return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for devices");
+			*host = p->host;
+			*owner = i;
+			LAG_VEC_AT(&p->devices, struct lag_device_row, d).dense = m->n_devices++;
+		}
+		for (size_t s = 0; s < p->gpu_shapes.n; s++) {
+			struct lag_gpu_shape *shape =
+				&LAG_VEC_AT(&p->gpu_shapes, struct lag_gpu_shape, s);
+
+			shape->dense = lag_merge_device(p, shape->device);
+		}
 	}
 	return LAG_OK;
 }

@@ -75,23 +75,8 @@ static void add_base(struct lag_kineto *k)
 
 	if (k->part.process.start_ns != LAG_NONE)
 		k->part.process.start_ns += base;
-	for (unsigned kind = 0; kind < LAG_REC_LIMIT && base; kind++) {
-		const struct lag_record_info *info = lag_record_info_get(kind);
-		struct lag_vec *vec = &k->part.records[kind];
-
-		for (size_t f = 0; info && vec->n && f < info->n_fields; f++) {
-			if (info->fields[f].type != LAG_F_TIME &&
-			    info->fields[f].type != LAG_F_AFTER)
-				continue;
-			for (size_t i = 0; i < vec->n; i++) {
-				int64_t *v =
-					(int64_t *)((char *)vec->items + i * vec->item_size) + f;
-
-				if (*v != LAG_NONE)
-					*v += base;
-			}
-		}
-	}
+	if (base)
+		lag_part_shift(&k->part, base);
 }
 
 static void identify(struct lag_kineto *k, const char *path)

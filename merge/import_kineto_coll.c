@@ -146,7 +146,7 @@ static const char *carrier_name(const struct lag_kineto_work *w, const struct la
 	if (op->carrier.kind != LAG_REC_kernel)
 		return "";
 	return lag_kineto_text(w,
-			       (uint32_t)LAG_PART_AT(&w->k->part, kernel, op->carrier.index).name);
+			       (uint32_t)LAG_PART_GET(&w->k->part, kernel, op->carrier.index).name);
 }
 
 void lag_kineto_set_coll(struct lag_kineto_work *w, struct lag_kineto_op *op)

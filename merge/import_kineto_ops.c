@@ -9,7 +9,7 @@
 /* Launch calls of the kernels that carry communication, by correlation; the first of equals. */
 static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *err)
 {
-	const struct lag_vec *api = &w->k->part.records[LAG_REC_api];
+	size_t n_calls = LAG_PART_COUNT(&w->k->part, api);
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < w->ops.n && !lag_failed(st); i++) {
@@ -18,8 +18,8 @@ static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *
 		if (c)
 			st = lag_map_set(&w->launch, (uint64_t)c, 0);
 	}
-	for (size_t i = 0; i < api->n && !lag_failed(st); i++) {
-		uint64_t c = (uint64_t)LAG_VEC_AT(api, struct lag_rec_api, i).correlation, seen;
+	for (size_t i = 0; i < n_calls && !lag_failed(st); i++) {
+		uint64_t c = (uint64_t)LAG_PART_GET(&w->k->part, api, i).correlation, seen;
 
 		if (lag_map_find(&w->launch, c, &seen) && !seen)
 			st = lag_map_set(&w->launch, c, i + 1);
@@ -29,17 +29,17 @@ static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *
 
 static void set_call(struct lag_kineto_work *w, struct lag_kineto_op *op)
 {
-	const struct lag_rec_api *api;
+	struct lag_rec_api api;
 	uint64_t at = 0;
 
 	op->enter_ns = op->leave_ns = op->start_ns;
 	op->tid = 0;
 	if (!op->correlation || !lag_map_find(&w->launch, (uint64_t)op->correlation, &at) || !at)
 		return;
-	api = &LAG_PART_AT(&w->k->part, api, at - 1);
-	op->enter_ns = api->start_ns;
-	op->leave_ns = api->end_ns;
-	op->tid = api->tid;
+	api = LAG_PART_GET(&w->k->part, api, at - 1);
+	op->enter_ns = api.start_ns;
+	op->leave_ns = api.end_ns;
+	op->tid = api.tid;
 }
 
 /* The call's own argument: reduce-scatter counts what it receives, all-to-all what each peer gets. */
@@ -107,25 +107,42 @@ static enum lag_status collect(struct lag_kineto_work *w, struct lag_err *err)
 			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more operations");
 		*op = (struct lag_kineto_op){ .carrier = *c };
 		if (c->kind == LAG_REC_kernel) {
-			const struct lag_rec_kernel *r = &LAG_PART_AT(&k->part, kernel, c->index);
+			struct lag_rec_kernel r = LAG_PART_GET(&k->part, kernel, c->index);
 
-			op->start_ns = r->start_ns;
-			op->correlation = r->correlation;
-			op->stream = r->stream;
-			op->device = r->device;
+			op->start_ns = r.start_ns;
+			op->correlation = r.correlation;
+			op->stream = r.stream;
+			op->device = r.device;
 		} else {
-			const struct lag_rec_memcpy *r = &LAG_PART_AT(&k->part, memcpy, c->index);
+			struct lag_rec_memcpy r = LAG_PART_GET(&k->part, memcpy, c->index);
 
-			op->start_ns = r->start_ns;
-			op->correlation = r->correlation;
-			op->stream = r->stream;
-			op->device = r->device;
+			op->start_ns = r.start_ns;
+			op->correlation = r.correlation;
+			op->stream = r.stream;
+			op->device = r.device;
 		}
 		w->several_devices |=
 			op->device != LAG_VEC_AT(&w->ops, struct lag_kineto_op, 0).device;
 	}
 	qsort(w->ops.items, w->ops.n, sizeof(struct lag_kineto_op), by_start);
 	return LAG_OK;
+}
+
+/* The event that executes the operation carries its number. */
+static enum lag_status mark_carrier(struct lag_kineto_work *w, const struct lag_kineto_op *op,
+				    int64_t op_id, struct lag_err *err)
+{
+	struct lag_part *part = &w->k->part;
+	struct lag_record rec = lag_part_get(part, op->carrier.kind, op->carrier.index);
+
+	if (op->carrier.kind == LAG_REC_kernel) {
+		rec.kernel.op_id = op_id;
+	} else {
+		rec.memcpy.op_id = op_id;
+	}
+	return lag_failed(lag_part_set(part, op->carrier.index, &rec))
+		       ? lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more operations")
+		       : LAG_OK;
 }
 
 static enum lag_status emit_op(struct lag_kineto_work *w, struct lag_kineto_op *op, int64_t op_id,
@@ -152,11 +169,8 @@ static enum lag_status emit_op(struct lag_kineto_work *w, struct lag_kineto_op *
 	rec.op.stream = op->stream;
 	rec.op.sources = op->from_name ? LAG_OP_FROM_NAME : LAG_OP_FROM_META;
 	st = seq_of(op, comm, rec.op.peer, &rec.op.seq, err);
-	if (op->carrier.kind == LAG_REC_kernel) {
-		LAG_PART_AT(&w->k->part, kernel, op->carrier.index).op_id = op_id;
-	} else {
-		LAG_PART_AT(&w->k->part, memcpy, op->carrier.index).op_id = op_id;
-	}
+	if (!lag_failed(st))
+		st = mark_carrier(w, op, op_id, err);
 	return lag_failed(st) ? st : lag_part_add(&w->k->part, &rec, err);
 }
 

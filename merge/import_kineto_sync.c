@@ -62,10 +62,10 @@ static enum lag_status find_wanted(struct lag_kineto *k, struct lag_map *wanted)
 		st = lag_map_set(wanted, (uint64_t)r->correlation, i + 1);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&k->part, sync) && !lag_failed(st); i++) {
-		const struct lag_rec_sync *s = &LAG_PART_AT(&k->part, sync, i);
+		struct lag_rec_sync s = LAG_PART_GET(&k->part, sync, i);
 
-		if (s->kind == LAG_SYNC_EVENT_RECORD)
-			st = lag_map_set(wanted, (uint64_t)s->correlation, 0);
+		if (s.kind == LAG_SYNC_EVENT_RECORD)
+			st = lag_map_set(wanted, (uint64_t)s.correlation, 0);
 	}
 	return st;
 }
@@ -78,17 +78,17 @@ enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *
 	if (lag_failed(st))
 		(void)lag_err_set(err, st, "no memory for more events");
 	for (size_t i = 0; i < LAG_PART_COUNT(&k->part, api) && wanted.n && !lag_failed(st); i++) {
-		const struct lag_rec_api *api = &LAG_PART_AT(&k->part, api, i);
+		struct lag_rec_api api = LAG_PART_GET(&k->part, api, i);
 		const struct lag_kineto_recording *r;
 		struct lag_record rec;
 		uint64_t at = 0;
 
-		if (!lag_map_find(&wanted, (uint64_t)api->correlation, &at) || !at)
+		if (!lag_map_find(&wanted, (uint64_t)api.correlation, &at) || !at)
 			continue;
 		r = &LAG_VEC_AT(&k->recordings, struct lag_kineto_recording, at - 1);
 		lag_record_init(&rec, LAG_REC_sync);
-		rec.sync.start_ns = api->start_ns;
-		rec.sync.end_ns = api->end_ns;
+		rec.sync.start_ns = api.start_ns;
+		rec.sync.end_ns = api.end_ns;
 		rec.sync.kind = LAG_SYNC_EVENT_RECORD;
 		rec.sync.context = r->context;
 		rec.sync.stream = r->stream;

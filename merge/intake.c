@@ -70,6 +70,7 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 				.first_ns = LAG_NONE,
 				.last_ns = LAG_NONE,
 				.gpu = LAG_VEC_INIT(struct lag_gpu),
+				.gpu_shapes = LAG_VEC_INIT(struct lag_gpu_shape),
 				.launches = LAG_VEC_INIT(struct lag_launch),
 				.op_links = LAG_VEC_INIT(struct lag_op_link),
 				.range_links = LAG_VEC_INIT(struct lag_range_link),

@@ -105,11 +105,13 @@ static enum lag_status key_events(struct linker *l)
 
 	for (uint32_t i = 0; i < l->p->gpu.n && st == LAG_OK; i++) {
 		const struct lag_gpu *g = LAG_GPU_AT(l->p, i);
+		int64_t op_id = LAG_GPU_SLOT(l->p, g, op_id);
+		int64_t correlation = LAG_GPU_SLOT(l->p, g, correlation);
 
-		if (g->op_id != LAG_NONE)
-			st = push_keyed(&l->keyed, g->op_id, i);
-		if (st == LAG_OK && g->correlation > 0 && LAG_PART_COUNT(part, external))
-			st = push_keyed(&by_corr, g->correlation, i);
+		if (op_id != LAG_NONE)
+			st = push_keyed(&l->keyed, op_id, i);
+		if (st == LAG_OK && correlation > 0 && LAG_PART_COUNT(part, external))
+			st = push_keyed(&by_corr, correlation, i);
 	}
 	sort_keyed(&by_corr);
 	for (size_t i = 0; i < LAG_PART_COUNT(part, external) && st == LAG_OK; i++) {
@@ -138,17 +140,17 @@ static enum lag_status nest_events(struct linker *l)
 		return LAG_OK;
 	for (uint32_t i = 0; i < p->gpu.n; i++) {
 		const struct lag_gpu *g = LAG_GPU_AT(p, i);
-		const struct lag_rec_api *call;
+		struct lag_rec_api call;
 		struct nested *n;
 
-		if (!g->api_ref || g->kind != LAG_GPU_KERNEL ||
-		    !lag_name_is_communication(lag_merge_text(l->m, g->name)))
+		if (!g->api_ref || LAG_GPU_SHAPE_AT(p, g)->kind != LAG_GPU_KERNEL ||
+		    !lag_name_is_communication(lag_merge_text(l->m, LAG_GPU_SLOT(p, g, name))))
 			continue;
-		call = &LAG_PART_AT(&p->part, api, g->api_ref - 1);
+		call = LAG_PART_GET(&p->part, api, g->api_ref - 1);
 		n = lag_vec_push(&l->nested);
 		if (!n)
 			return LAG_ERR_SYSTEM;
-		*n = (struct nested){ call->tid, call->start_ns, i };
+		*n = (struct nested){ call.tid, call.start_ns, i };
 	}
 	if (l->nested.n)
 		qsort(l->nested.items, l->nested.n, sizeof(struct nested), by_thread);
@@ -225,25 +227,27 @@ static void add_event(struct linker *l, uint32_t launch_ref, uint32_t gpu)
 {
 	struct lag_launch *launch = LAG_LAUNCH_AT(l->p, launch_ref - 1);
 	struct lag_gpu *g = LAG_GPU_AT(l->p, gpu);
+	const struct lag_gpu_shape *shape = LAG_GPU_SHAPE_AT(l->p, g);
+	int64_t end_ns = LAG_GPU_END(l->p, g);
 
 	if (!g->launch_ref)
 		g->launch_ref = launch_ref;
 	if (!launch->n_gpu++) {
 		launch->gpu_ref = gpu + 1;
 		launch->start_ns = g->start_ns;
-		launch->end_ns = g->end_ns;
-		launch->stream = g->stream;
-		launch->device = lag_merge_device(l->p, g->device);
+		launch->end_ns = end_ns;
+		launch->stream = shape->stream;
+		launch->device = shape->dense;
 		return;
 	}
 	if (g->start_ns < launch->start_ns) {
 		launch->start_ns = g->start_ns;
 		launch->gpu_ref = gpu + 1;
 	}
-	if (g->end_ns == LAG_NONE || launch->end_ns == LAG_NONE) {
+	if (end_ns == LAG_NONE || launch->end_ns == LAG_NONE) {
 		launch->end_ns = LAG_NONE;
-	} else if (g->end_ns > launch->end_ns) {
-		launch->end_ns = g->end_ns;
+	} else if (end_ns > launch->end_ns) {
+		launch->end_ns = end_ns;
 	}
 }
 
@@ -280,13 +284,18 @@ static struct group_comm *group_comm(struct linker *l, uint32_t comm, int64_t st
 	return c;
 }
 
+static int64_t stream_of(const struct linker *l, uint32_t gpu)
+{
+	return LAG_GPU_SHAPE_AT(l->p, LAG_GPU_AT(l->p, gpu))->stream;
+}
+
 /* Which communicators of the group an event can belong to: those on its stream, in order of first
  * use; when there are as many events as communicators there, the k-th event is the k-th's. An event
  * that cannot be told apart counts for each. */
 static void share_event(struct linker *l, size_t event)
 {
 	uint32_t gpu = LAG_VEC_AT(&l->events, uint32_t, event);
-	int64_t stream = LAG_GPU_AT(l->p, gpu)->stream;
+	int64_t stream = stream_of(l, gpu);
 	size_t on_stream = 0, events = 0, place = 0, k = 0;
 	bool any;
 
@@ -296,7 +305,7 @@ static void share_event(struct linker *l, size_t event)
 	for (size_t i = 0; i < l->events.n; i++) {
 		uint32_t other = LAG_VEC_AT(&l->events, uint32_t, i);
 
-		if (!any && LAG_GPU_AT(l->p, other)->stream != stream)
+		if (!any && stream_of(l, other) != stream)
 			continue;
 		place += i < event;
 		events++;

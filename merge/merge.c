@@ -194,6 +194,8 @@ static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 	if (st == LAG_OK)
 		st = each_proc(m, 1, true, lag_merge_gather, err);
 	if (st == LAG_OK)
+		st = lag_merge_devices(m, err);
+	if (st == LAG_OK)
 		st = lag_merge_comms(m, err);
 	if (st == LAG_OK)
 		st = each_proc(m, 2, true, lag_merge_link, err);

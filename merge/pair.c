@@ -3,6 +3,7 @@
  * that were reported once while running and again when done. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "merge/state.h"
 
@@ -55,15 +56,15 @@ static bool same_stack(const struct mark *a, const struct mark *b)
 static enum lag_status list_marks(const struct lag_part *part, struct lag_vec *marks)
 {
 	for (size_t i = 0; i < LAG_PART_COUNT(part, range); i++) {
-		const struct lag_rec_range *r = &LAG_PART_AT(part, range, i);
+		struct lag_rec_range r = LAG_PART_GET(part, range, i);
 		struct mark *mark;
 
-		if (r->kind != LAG_RANGE_PUSH || r->end_ns != LAG_NONE)
+		if (r.kind != LAG_RANGE_PUSH || r.end_ns != LAG_NONE)
 			continue;
 		mark = lag_vec_push(marks);
 		if (!mark)
 			return LAG_ERR_SYSTEM;
-		*mark = (struct mark){ r->tid, r->domain, r->start_ns, 0, (uint32_t)i, false };
+		*mark = (struct mark){ r.tid, r.domain, r.start_ns, 0, (uint32_t)i, false };
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(part, range_end); i++) {
 		const struct lag_rec_range_end *e = &LAG_PART_AT(part, range_end, i);
@@ -81,31 +82,39 @@ static enum lag_status list_marks(const struct lag_part *part, struct lag_vec *m
 	return LAG_OK;
 }
 
-/* Returns how many ends had no beginning. */
-static uint64_t close_stacks(struct lag_part *part, const struct mark *marks, size_t n,
-			     uint32_t *stack)
+static enum lag_status end_range(struct lag_part *part, size_t i, int64_t end_ns)
 {
-	uint64_t orphans = 0;
+	struct lag_record rec = lag_part_get(part, LAG_REC_range, i);
+
+	rec.range.end_ns = end_ns;
+	return lag_part_set(part, i, &rec);
+}
+
+/* Counts the ends that had no beginning. */
+static enum lag_status close_stacks(struct lag_part *part, const struct mark *marks, size_t n,
+				    uint32_t *stack, uint64_t *orphans)
+{
+	enum lag_status st = LAG_OK;
 	size_t depth = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && st == LAG_OK; i++) {
 		if (i && !same_stack(&marks[i - 1], &marks[i]))
 			depth = 0;
 		if (!marks[i].is_end) {
 			stack[depth++] = marks[i].index;
 		} else if (depth) {
-			LAG_PART_AT(part, range, stack[--depth]).end_ns = marks[i].time;
+			st = end_range(part, stack[--depth], marks[i].time);
 		} else if (i + 1 < n && !marks[i + 1].is_end &&
 			   same_stack(&marks[i], &marks[i + 1]) &&
 			   marks[i + 1].time == marks[i].time) {
 			/* Begun and ended at one moment. */
-			LAG_PART_AT(part, range, marks[i + 1].index).end_ns = marks[i].time;
+			st = end_range(part, marks[i + 1].index, marks[i].time);
 			i++;
 		} else {
-			orphans++;
+			++*orphans;
 		}
 	}
-	return orphans;
+	return st;
 }
 
 static enum lag_status pair_pushes(struct lag_part *part, uint64_t *orphans)
@@ -117,7 +126,7 @@ static enum lag_status pair_pushes(struct lag_part *part, uint64_t *orphans)
 	if (!stack)
 		st = LAG_ERR_SYSTEM;
 	if (st == LAG_OK)
-		*orphans += close_stacks(part, marks.items, marks.n, stack);
+		st = close_stacks(part, marks.items, marks.n, stack, orphans);
 	free(stack);
 	lag_vec_release(&marks);
 	return st;
@@ -130,20 +139,21 @@ static enum lag_status pair_starts(struct lag_part *part, uint64_t *orphans)
 	uint64_t at;
 
 	for (size_t i = 0; i < LAG_PART_COUNT(part, range) && st == LAG_OK; i++) {
-		const struct lag_rec_range *r = &LAG_PART_AT(part, range, i);
+		struct lag_rec_range r = LAG_PART_GET(part, range, i);
 
-		if (r->kind == LAG_RANGE_START && r->end_ns == LAG_NONE)
-			st = lag_map_set(&open, (uint64_t)r->id, i);
+		if (r.kind == LAG_RANGE_START && r.end_ns == LAG_NONE)
+			st = lag_map_set(&open, (uint64_t)r.id, i);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(part, range_end) && st == LAG_OK; i++) {
 		const struct lag_rec_range_end *e = &LAG_PART_AT(part, range_end, i);
+		struct lag_times open_at = { INT64_MAX, 0 };
 
 		if (e->kind != LAG_RANGE_START)
 			continue;
-		if (lag_map_find(&open, (uint64_t)e->id, &at) &&
-		    LAG_PART_AT(part, range, at).start_ns <= e->end_ns &&
-		    LAG_PART_AT(part, range, at).end_ns == LAG_NONE) {
-			LAG_PART_AT(part, range, at).end_ns = e->end_ns;
+		if (lag_map_find(&open, (uint64_t)e->id, &at))
+			open_at = lag_part_times(part, LAG_REC_range, at);
+		if (open_at.start_ns <= e->end_ns && open_at.end_ns == LAG_NONE) {
+			st = end_range(part, at, e->end_ns);
 		} else {
 			++*orphans;
 		}
@@ -160,15 +170,16 @@ static enum lag_status close_rest(struct lag_proc *p, uint64_t *unclosed)
 	if (lag_failed(lag_vec_reserve(&p->range_links, n)))
 		return LAG_ERR_SYSTEM;
 	for (size_t i = 0; i < n; i++) {
-		struct lag_rec_range *r = &LAG_PART_AT(&p->part, range, i);
+		struct lag_rec_range r = LAG_PART_GET(&p->part, range, i);
 		struct lag_range_link *link = lag_vec_push(&p->range_links);
 
 		if (!link)
 			return LAG_ERR_SYSTEM;
-		link->depth = LAG_NONE;
-		if (r->end_ns != LAG_NONE || r->kind == LAG_RANGE_MARK)
+		if (r.end_ns != LAG_NONE || r.kind == LAG_RANGE_MARK)
 			continue;
-		r->end_ns = p->last_ns > r->start_ns ? p->last_ns : r->start_ns;
+		if (lag_failed(end_range(&p->part, i,
+					 p->last_ns > r.start_ns ? p->last_ns : r.start_ns)))
+			return LAG_ERR_SYSTEM;
 		link->unclosed = true;
 		++*unclosed;
 	}
@@ -185,8 +196,8 @@ static void nest(struct lag_proc *p, const struct mark *marks, size_t n, int64_t
 		while (depth && ends[depth - 1] <= marks[i].time &&
 		       !(ends[depth - 1] == marks[i].time && marks[i].end == marks[i].time))
 			depth--;
-		LAG_VEC_AT(&p->range_links, struct lag_range_link, marks[i].index).depth =
-			(int64_t)depth;
+		LAG_VEC_AT(&p->range_links, struct lag_range_link, marks[i].index).depth_ref =
+			(uint32_t)(depth + 1) & 0x7fffffffu;
 		ends[depth++] = marks[i].end;
 	}
 }
@@ -199,18 +210,18 @@ static enum lag_status count_depths(struct lag_proc *p)
 	int64_t *ends;
 
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, range) && st == LAG_OK; i++) {
-		const struct lag_rec_range *r = &LAG_PART_AT(&p->part, range, i);
+		struct lag_rec_range r = LAG_PART_GET(&p->part, range, i);
 		struct mark *mark;
 
-		if (r->kind != LAG_RANGE_PUSH && r->kind != LAG_RANGE_CPU_OP)
+		if (r.kind != LAG_RANGE_PUSH && r.kind != LAG_RANGE_CPU_OP)
 			continue;
 		mark = lag_vec_push(&marks);
 		if (!mark) {
 			st = LAG_ERR_SYSTEM;
 			break;
 		}
-		*mark = (struct mark){ r->tid,      r->kind == LAG_RANGE_CPU_OP ? -1 : r->domain,
-				       r->start_ns, r->end_ns,
+		*mark = (struct mark){ r.tid,       r.kind == LAG_RANGE_CPU_OP ? -1 : r.domain,
+				       r.start_ns,  r.end_ns,
 				       (uint32_t)i, false };
 	}
 	ends = lag_calloc(marks.n, sizeof(*ends));
@@ -256,35 +267,57 @@ static uint64_t kernel_key(const struct lag_rec_kernel *k)
 	return k->correlation ? key : lag_hash_pair(key, (uint64_t)k->start_ns);
 }
 
+/* Kernels that were reported while running, by key: 1, or 0 once the finished record was seen. */
+static enum lag_status list_running(const struct lag_part *part, struct lag_map *running)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < LAG_PART_COUNT(part, kernel) && st == LAG_OK; i++) {
+		struct lag_rec_kernel k;
+
+		if (LAG_PART_COMPACT(part, kernel, i)->slot[LAG_SLOT_END])
+			continue;
+		k = LAG_PART_GET(part, kernel, i);
+		if (k.end_ns == LAG_NONE)
+			st = lag_map_set(running, kernel_key(&k), 1);
+	}
+	for (size_t i = 0; i < LAG_PART_COUNT(part, kernel) && running->n && st == LAG_OK; i++) {
+		struct lag_rec_kernel k = LAG_PART_GET(part, kernel, i);
+		uint64_t seen;
+
+		if (k.end_ns != LAG_NONE && lag_map_find(running, kernel_key(&k), &seen))
+			st = lag_map_set(running, kernel_key(&k), 0);
+	}
+	return st;
+}
+
 /* A kernel is reported while it runs when the tracer forces CUPTI's buffers out, and again when it is
- * done: the record with the end is the one to keep. */
+ * done: the record with the end is the one to keep, and of several without an end the first. */
 static enum lag_status drop_running_twins(struct lag_part *part)
 {
 	struct lag_vec *vec = LAG_PART_VEC(part, kernel);
-	struct lag_map done = { 0 };
-	enum lag_status st = LAG_OK;
-	size_t n_running = 0, kept = 0;
-	uint64_t seen;
+	struct lag_map running = { 0 };
+	enum lag_status st = list_running(part, &running);
+	size_t kept = 0;
+	uint64_t keep;
 
-	for (size_t i = 0; i < vec->n; i++)
-		n_running += LAG_PART_AT(part, kernel, i).end_ns == LAG_NONE;
-	for (size_t i = 0; i < vec->n && st == LAG_OK && n_running; i++) {
-		if (LAG_PART_AT(part, kernel, i).end_ns != LAG_NONE)
-			st = lag_map_set(&done, kernel_key(&LAG_PART_AT(part, kernel, i)), 1);
-	}
-	for (size_t i = 0; i < vec->n && st == LAG_OK && n_running; i++) {
-		const struct lag_rec_kernel *k = &LAG_PART_AT(part, kernel, i);
+	for (size_t i = 0; i < vec->n && st == LAG_OK && running.n; i++) {
+		const struct lag_compact *item = LAG_PART_COMPACT(part, kernel, i);
 
-		if (k->end_ns == LAG_NONE) {
-			if (lag_map_find(&done, kernel_key(k), &seen))
+		if (!item->slot[LAG_SLOT_END]) {
+			struct lag_rec_kernel k = LAG_PART_GET(part, kernel, i);
+
+			if (lag_map_find(&running, kernel_key(&k), &keep) && !keep)
 				continue;
-			st = lag_map_set(&done, kernel_key(k), 1);
+			st = lag_map_set(&running, kernel_key(&k), 0);
 		}
-		LAG_PART_AT(part, kernel, kept++) = *k;
+		if (kept != i)
+			memcpy(LAG_PART_COMPACT(part, kernel, kept), item, vec->item_size);
+		kept++;
 	}
-	if (n_running && st == LAG_OK)
+	if (running.n && st == LAG_OK)
 		vec->n = kept;
-	lag_map_release(&done);
+	lag_map_release(&running);
 	return st;
 }
 

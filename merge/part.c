@@ -65,8 +65,13 @@ enum lag_status lag_part_init(struct lag_part *part, const char *path, const cha
 	part->clean_exit = -1;
 	lag_record_init(&process, LAG_REC_process);
 	part->process = process.process;
-	for (size_t i = 0; i < LAG_REC_LIMIT; i++)
-		part->records[i].item_size = record_size[i];
+	for (unsigned i = 0; i < LAG_REC_LIMIT; i++) {
+		const struct lag_compact_info *info = lag_compact_info_get(i);
+
+		part->records[i].item_size = info ? lag_compact_size(info) : record_size[i];
+		if (info)
+			lag_shapes_init(&part->shapes[i], record_size[i]);
+	}
 	part->notes.item_size = LAG_ERR_TEXT_MAX;
 	part->notes.max = 1000;
 	part->path = strdup(path);
@@ -76,8 +81,10 @@ enum lag_status lag_part_init(struct lag_part *part, const char *path, const cha
 void lag_part_release(struct lag_part *part)
 {
 	free(part->path);
-	for (size_t i = 0; i < LAG_REC_LIMIT; i++)
+	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
 		lag_vec_release(&part->records[i]);
+		lag_shapes_release(&part->shapes[i]);
+	}
 	lag_vec_release(&part->notes);
 	memset(part, 0, sizeof(*part));
 }
@@ -110,6 +117,7 @@ static void count_loss(struct lag_part *part, const struct lag_rec_loss *loss)
 enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec,
 			     struct lag_err *err)
 {
+	enum lag_status st;
 	void *slot;
 
 	if (rec->kind == LAG_REC_string || rec->kind == LAG_REC_launch_config ||
@@ -127,14 +135,85 @@ enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec
 	if (rec->kind == LAG_REC_receipt && rec->receipt.clean_exit != LAG_NONE)
 		part->clean_exit = rec->receipt.clean_exit != 0;
 	slot = lag_vec_push(&part->records[rec->kind]);
-	if (!slot) {
+	st = slot ? lag_part_set(part, part->records[rec->kind].n - 1, rec) : LAG_ERR_SYSTEM;
+	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: no memory for more than %zu %s records", part->path,
 				   part->records[rec->kind].n,
 				   lag_record_info_get(rec->kind)->name);
 	}
-	memcpy(slot, rec->field, record_size[rec->kind]);
 	return LAG_OK;
+}
+
+enum lag_status lag_part_set(struct lag_part *part, size_t i, const struct lag_record *rec)
+{
+	const struct lag_compact_info *info = lag_compact_info_get(rec->kind);
+	struct lag_vec *vec = &part->records[rec->kind];
+
+	if (info) {
+		return lag_compact_pack(info, &part->shapes[rec->kind], rec,
+					lag_part_compact(vec, i));
+	}
+	memcpy((char *)vec->items + i * vec->item_size, rec->field, record_size[rec->kind]);
+	return LAG_OK;
+}
+
+struct lag_record lag_part_get(const struct lag_part *part, enum lag_record_kind kind, size_t i)
+{
+	const struct lag_compact_info *info = lag_compact_info_get(kind);
+	const struct lag_vec *vec = &part->records[kind];
+	struct lag_record rec = { .kind = kind };
+
+	if (info) {
+		lag_compact_unpack(info, &part->shapes[kind], lag_part_compact(vec, i), rec.field);
+	} else {
+		memcpy(rec.field, (const char *)vec->items + i * vec->item_size, vec->item_size);
+	}
+	return rec;
+}
+
+struct lag_times lag_part_times(const struct lag_part *part, enum lag_record_kind kind, size_t i)
+{
+	const struct lag_vec *vec = &part->records[kind];
+	const struct lag_compact *item = lag_part_compact(vec, i);
+	struct lag_times span;
+
+	if (lag_compact_info_get(kind)) {
+		return (struct lag_times){ item->start_ns,
+					   lag_compact_end(item, &part->shapes[kind]) };
+	}
+	memcpy(&span, (const char *)vec->items + i * vec->item_size, sizeof(span));
+	return span;
+}
+
+static void shift_field(void *items, size_t n, size_t size, size_t field, int64_t ns)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t *v = (int64_t *)(void *)((char *)items + i * size) + field;
+
+		if (*v != LAG_NONE)
+			*v = (int64_t)((uint64_t)*v + (uint64_t)ns);
+	}
+}
+
+void lag_part_shift(struct lag_part *part, int64_t ns)
+{
+	for (unsigned kind = 0; kind < LAG_REC_LIMIT; kind++) {
+		const struct lag_record_info *info = lag_record_info_get(kind);
+		struct lag_vec *vec = &part->records[kind];
+		bool compact = lag_compact_info_get(kind);
+
+		/* Ends are relative, but for those that shapes hold. */
+		if (compact)
+			shift_field(vec->items, vec->n, vec->item_size, 0, ns);
+		if (compact)
+			vec = &part->shapes[kind].records;
+		for (size_t f = compact; info && vec->n && f < info->n_fields; f++) {
+			if (info->fields[f].type == LAG_F_TIME ||
+			    info->fields[f].type == LAG_F_AFTER)
+				shift_field(vec->items, vec->n, vec->item_size, f, ns);
+		}
+	}
 }
 
 void lag_part_note(struct lag_part *part, const char *fmt, ...)

@@ -4,6 +4,7 @@
 #ifndef MERGE_PART_H
 #define MERGE_PART_H
 
+#include "merge/compact.h"
 #include "schema/base/mem.h"
 #include "schema/base/strtab.h"
 #include "schema/record/record.h"
@@ -14,9 +15,11 @@ struct lag_part {
 	char *path; /* owned; as the user would recognise it, archive members as "a.tar:member" */
 	const char *format;             /* importer's name, static */
 	struct lag_rec_process process; /* all fields seen, last wins; LAG_NONE where unknown */
-	/* One vector per record kind (kind is the index) of struct lag_rec_<kind>; string,
-	 * launch_config and process records are not kept as such. */
+	/* One vector per record kind (kind is the index) of struct lag_rec_<kind>, or of struct
+	 * lag_compact for the kinds of which there are many; string, launch_config and process records
+	 * are not kept as such. */
 	struct lag_vec records[LAG_REC_LIMIT];
+	struct lag_shapes shapes[LAG_REC_LIMIT]; /* of the compact kinds */
 	/* Damage and losses found while reading. */
 	uint64_t n_records, n_bad, n_unknown;
 	uint64_t lost[LAG_REC_LIMIT]; /* said by the source, by kind */
@@ -26,10 +29,27 @@ struct lag_part {
 	struct lag_vec notes; /* char[LAG_ERR_TEXT_MAX] */
 };
 
-#define LAG_PART_VEC(part, kind_name) (&(part)->records[LAG_REC_##kind_name])
-#define LAG_PART_AT(part, kind_name, i) \
-	LAG_VEC_AT(&(part)->records[LAG_REC_##kind_name], struct lag_rec_##kind_name, i)
+#define LAG_PART_VEC(part, kind_name)   (&(part)->records[LAG_REC_##kind_name])
 #define LAG_PART_COUNT(part, kind_name) ((part)->records[LAG_REC_##kind_name].n)
+
+/* Record i by value, of any kind: LAG_PART_GET(part, kernel, i).start_ns. */
+#define LAG_PART_GET(part, kind_name, i) (lag_part_get(part, LAG_REC_##kind_name, i).kind_name)
+
+/* Record i where it lies, to be read and changed; only of kinds that are not kept compact (for others
+ * this does not compile). */
+#define LAG_PART_AT(part, kind_name, i)                                               \
+	LAG_VEC_AT(&(part)->records[LAG_REC_##kind_name], struct lag_rec_##kind_name, \
+		   (i) + 0 * sizeof(LAG_PLAIN_ONLY(LAG_REC_##kind_name)))
+
+#define LAG_PLAIN_ONLY(kind)                                                                \
+	struct {                                                                            \
+		_Static_assert(!LAG_IS_COMPACT(kind), "kept compact: LAG_PART_GET has it"); \
+		char none;                                                                  \
+	}
+
+/* What stands for a record that is kept compact. */
+#define LAG_PART_COMPACT(part, kind_name, i) \
+	lag_part_compact(&(part)->records[LAG_REC_##kind_name], i)
 
 /* What all parts of a merge share. */
 struct lag_pool {
@@ -52,6 +72,27 @@ void lag_part_release(struct lag_part *part);
  * are kept and counted. string and launch_config records are a usage error. */
 enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec,
 			     struct lag_err *err) LAG_MUST_USE;
+
+struct lag_record lag_part_get(const struct lag_part *part, enum lag_record_kind kind, size_t i);
+
+/* Replaces record i of rec's kind. LAG_ERR_SYSTEM without memory. */
+enum lag_status lag_part_set(struct lag_part *part, size_t i,
+			     const struct lag_record *rec) LAG_MUST_USE;
+
+static inline struct lag_compact *lag_part_compact(const struct lag_vec *vec, size_t i)
+{
+	return (struct lag_compact *)(void *)((char *)vec->items + i * vec->item_size);
+}
+
+/* Start and end (first and second field) of a record of a kind that has both. */
+struct lag_times {
+	int64_t start_ns, end_ns;
+};
+
+struct lag_times lag_part_times(const struct lag_part *part, enum lag_record_kind kind, size_t i);
+
+/* Adds ns to every time of every record (not the process's). */
+void lag_part_shift(struct lag_part *part, int64_t ns);
 
 /* Adds a note (cut to LAG_ERR_TEXT_MAX - 1). */
 void lag_part_note(struct lag_part *part, const char *fmt, ...)

@@ -2,15 +2,14 @@
 /* Events whose times cannot be true are put aside, named and counted, before anything is computed from
  * them: after this stage every time is between 1970 and 2103 and no event ends before it starts. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "merge/state.h"
 
-#define TIME_MAX      INT64_C(4200000000000000000)
-#define DAY_NS        INT64_C(86400000000000)
-#define FAR_NS        (30 * DAY_NS)
-#define SEQ_MAX       (INT64_C(1) << 53)
-#define OVERRUN_NS    INT64_C(1000000)
-#define OVERRUN_COUNT 16 /* later events of the stream that lie wholly inside */
+#define TIME_MAX INT64_C(4200000000000000000)
+#define DAY_NS   INT64_C(86400000000000)
+#define FAR_NS   (30 * DAY_NS)
+#define SEQ_MAX  (INT64_C(1) << 53)
 
 /* Kinds with a start in their first and an end in their second field. */
 static const struct timed_kind {
@@ -62,8 +61,10 @@ static int64_t centre_of(const struct lag_part *part)
 
 		for (size_t i = 0; i < vec->n && n < sizeof(sample) / sizeof(sample[0]);
 		     i += step) {
-			if (sane(item(vec, i)[0]))
-				sample[n++] = item(vec, i)[0];
+			int64_t start = lag_part_times(part, timed[k].kind, i).start_ns;
+
+			if (sane(start))
+				sample[n++] = start;
 		}
 	}
 	if (!n)
@@ -72,9 +73,9 @@ static int64_t centre_of(const struct lag_part *part)
 	return sample[n / 2];
 }
 
-static const char *what_is_wrong(const int64_t *rec, const struct timed_kind *kind, int64_t centre)
+static const char *what_is_wrong(struct lag_times at, const struct timed_kind *kind, int64_t centre)
 {
-	int64_t start = rec[0], end = rec[1];
+	int64_t start = at.start_ns, end = at.end_ns;
 
 	if (!sane(start) || (end != LAG_NONE && !sane(end)))
 		return "impossible time";
@@ -84,16 +85,23 @@ static const char *what_is_wrong(const int64_t *rec, const struct timed_kind *ki
 		return start == 0 ? "no start time" : "far from the rest of the recording";
 	if (end != LAG_NONE && end - start > kind->longest_ns)
 		return "impossible duration";
-	if (kind->kind == LAG_REC_group && rec[2] != LAG_NONE &&
-	    (!sane(rec[2]) || rec[2] < start || rec[2] - start > kind->longest_ns))
+	return NULL;
+}
+
+/* A group has a third time. */
+static const char *what_is_wrong_later(const struct lag_rec_group *g, int64_t longest_ns)
+{
+	if (g->leave_ns != LAG_NONE && (!sane(g->leave_ns) || g->leave_ns < g->enter_ns ||
+					g->leave_ns - g->enter_ns > longest_ns))
 		return "ends before it starts";
 	return NULL;
 }
 
-static enum lag_status put_aside(struct lag_merge *m, uint32_t proc, const int64_t *rec,
+static enum lag_status put_aside(struct lag_merge *m, uint32_t proc, size_t i,
 				 const struct timed_kind *kind, const char *reason,
 				 struct lag_err *err)
 {
+	struct lag_record rec = lag_part_get(&LAG_PROC_AT(m, proc)->part, kind->kind, i);
 	struct lag_quarantine_row *row = lag_vec_push(&m->quarantine);
 
 	if (!row)
@@ -101,32 +109,49 @@ static enum lag_status put_aside(struct lag_merge *m, uint32_t proc, const int64
 	row->proc = proc;
 	row->record = lag_record_info_get(kind->kind)->name;
 	row->reason = reason;
-	row->start_ns = rec[0];
-	row->end_ns = rec[1];
-	row->name = kind->name < 0 ? LAG_NONE : rec[kind->name];
-	row->correlation = kind->correlation < 0 ? LAG_NONE : rec[kind->correlation];
+	row->start_ns = rec.field[0];
+	row->end_ns = rec.field[1];
+	row->name = kind->name < 0 ? LAG_NONE : rec.field[kind->name];
+	row->correlation = kind->correlation < 0 ? LAG_NONE : rec.field[kind->correlation];
 	return LAG_OK;
+}
+
+static void extend(struct lag_proc *p, int64_t t)
+{
+	if (t == LAG_NONE)
+		return;
+	if (p->first_ns == LAG_NONE || t < p->first_ns)
+		p->first_ns = t;
+	if (p->last_ns == LAG_NONE || t > p->last_ns)
+		p->last_ns = t;
 }
 
 static enum lag_status sift(struct lag_merge *m, uint32_t proc, const struct timed_kind *kind,
 			    int64_t centre, struct lag_err *err)
 {
-	struct lag_vec *vec = &LAG_PROC_AT(m, proc)->part.records[kind->kind];
-	size_t n_fields = vec->item_size / sizeof(int64_t), kept = 0;
+	struct lag_proc *p = LAG_PROC_AT(m, proc);
+	struct lag_vec *vec = &p->part.records[kind->kind];
+	size_t kept = 0;
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
-		const int64_t *rec = item(vec, i);
-		const char *reason = what_is_wrong(rec, kind, centre);
+		struct lag_times at = lag_part_times(&p->part, kind->kind, i);
+		const char *reason = what_is_wrong(at, kind, centre);
 
+		if (!reason && kind->kind == LAG_REC_group) {
+			reason = what_is_wrong_later(&LAG_PART_AT(&p->part, group, i),
+						     kind->longest_ns);
+		}
 		if (reason) {
-			st = put_aside(m, proc, rec, kind, reason, err);
+			st = put_aside(m, proc, i, kind, reason, err);
 			continue;
 		}
 		if (kept != i) {
-			for (size_t f = 0; f < n_fields; f++)
-				item(vec, kept)[f] = rec[f];
+			memcpy((char *)vec->items + kept * vec->item_size,
+			       (char *)vec->items + i * vec->item_size, vec->item_size);
 		}
+		extend(p, at.start_ns);
+		extend(p, at.end_ns);
 		kept++;
 	}
 	vec->n = kept;
@@ -216,31 +241,14 @@ static void clear_bad_numbers(struct lag_part *part)
 	}
 }
 
-static void extend(struct lag_proc *p, int64_t t)
-{
-	if (t == LAG_NONE)
-		return;
-	if (p->first_ns == LAG_NONE || t < p->first_ns)
-		p->first_ns = t;
-	if (p->last_ns == LAG_NONE || t > p->last_ns)
-		p->last_ns = t;
-}
-
 enum lag_status lag_merge_quarantine(struct lag_merge *m, uint32_t proc, struct lag_err *err)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 	int64_t centre = centre_of(&p->part);
 	enum lag_status st = LAG_OK;
 
-	for (size_t k = 0; k < N_TIMED && st == LAG_OK; k++) {
-		const struct lag_vec *vec = &p->part.records[timed[k].kind];
-
+	for (size_t k = 0; k < N_TIMED && st == LAG_OK; k++)
 		st = sift(m, proc, &timed[k], centre, err);
-		for (size_t i = 0; i < vec->n; i++) {
-			extend(p, item(vec, i)[0]);
-			extend(p, item(vec, i)[1]);
-		}
-	}
 	drop_bad_moments(&p->part, centre);
 	clear_bad_spans(&p->part, centre);
 	clear_bad_numbers(&p->part);
@@ -249,52 +257,4 @@ enum lag_status lag_merge_quarantine(struct lag_merge *m, uint32_t proc, struct 
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, op_end); i++)
 		extend(p, LAG_PART_AT(&p->part, op_end, i).leave_ns);
 	return st;
-}
-
-/* Events of one stream run one after the other; a few overlap by microseconds, or by one successor's
- * prologue. One that swallows many later ones whole has a wrong end. Graph nodes run side by side. */
-static bool overruns(const struct lag_gpu *at, size_t i, size_t n)
-{
-	unsigned inside = 0;
-
-	if (at[i].end_ns == LAG_NONE || at[i].graph_id > 0 ||
-	    at[i].end_ns - at[i].start_ns < OVERRUN_NS)
-		return false;
-	for (size_t j = i + 1; j < n && at[j].start_ns < at[i].end_ns; j++) {
-		if (at[j].stream == at[i].stream && at[j].device == at[i].device &&
-		    at[j].context == at[i].context && at[j].end_ns != LAG_NONE &&
-		    at[j].end_ns > at[j].start_ns && at[j].end_ns <= at[i].end_ns &&
-		    ++inside >= OVERRUN_COUNT)
-			return true;
-	}
-	return false;
-}
-
-enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc, struct lag_err *err)
-{
-	static const char *const records[] = { "kernel", "memcpy", "memset" };
-	struct lag_proc *p = LAG_PROC_AT(m, proc);
-	struct lag_gpu *at = p->gpu.items;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->gpu.n; i++) {
-		struct lag_quarantine_row *row;
-
-		if (!overruns(at, i, p->gpu.n)) {
-			at[kept++] = at[i];
-			continue;
-		}
-		row = lag_vec_push(&m->quarantine);
-		if (!row)
-			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for quarantined events");
-		*row = (struct lag_quarantine_row){ .proc = proc,
-						    .record = records[at[i].kind],
-						    .reason = "overruns its stream",
-						    .start_ns = at[i].start_ns,
-						    .end_ns = at[i].end_ns,
-						    .name = at[i].name,
-						    .correlation = at[i].correlation };
-	}
-	p->gpu.n = kept;
-	return LAG_OK;
 }

@@ -36,6 +36,7 @@ static void release_proc(struct lag_proc *p)
 {
 	lag_part_release(&p->part);
 	lag_vec_release(&p->gpu);
+	lag_vec_release(&p->gpu_shapes);
 	lag_vec_release(&p->launches);
 	lag_vec_release(&p->op_links);
 	lag_vec_release(&p->range_links);

@@ -5,6 +5,7 @@
 #define MERGE_STATE_H
 
 #include "merge/align.h"
+#include "merge/gpu.h"
 #include "merge/merge.h"
 #include "merge/part.h"
 
@@ -22,15 +23,6 @@ struct lag_source_row {
 	enum lag_source_state state;
 	char note[LAG_ERR_TEXT_MAX];
 	uint64_t n_records, n_bad;
-};
-
-/* A kernel, copy or set. */
-struct lag_gpu {
-	int64_t start_ns, end_ns; /* end LAG_NONE: still running */
-	int64_t device, context, stream, correlation, name, config, op_id, graph_id, graph_node_id;
-	int64_t bytes, copy_kind, peer;
-	uint32_t api_ref, launch_ref;
-	uint8_t kind; /* enum lag_gpu_kind */
 };
 
 /* What executes communication operations of one communicator: a kernel, or several of one group. */
@@ -51,8 +43,8 @@ struct lag_op_link {
 
 /* Beside each range record. */
 struct lag_range_link {
-	int64_t depth; /* LAG_NONE where nesting has no meaning */
-	bool unclosed;
+	uint32_t depth_ref : 31; /* 0 where nesting has no meaning */
+	uint32_t unclosed : 1;
 };
 
 struct lag_device_row {
@@ -69,6 +61,7 @@ struct lag_proc {
 	int64_t rank;
 	int64_t first_ns, last_ns;   /* LAG_NONE without events */
 	struct lag_vec gpu;          /* struct lag_gpu, by start */
+	struct lag_vec gpu_shapes;   /* struct lag_gpu_shape */
 	struct lag_vec launches;     /* struct lag_launch */
 	struct lag_vec op_links;     /* struct lag_op_link */
 	struct lag_vec range_links;  /* struct lag_range_link */
@@ -192,12 +185,16 @@ enum lag_status lag_merge_pair(struct lag_merge *m, struct lag_proc *p,
 /* Hosts, duplicates, mixed runs, restarts, ranks, devices. */
 enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
 
-/* One array of GPU events by start, without those that overrun their stream, tied to the calls that
- * launched them; devices. One process. */
+/* One array of GPU events by start, without those that overrun their stream, tied to the host calls
+ * (then by start, too) that launched them. One process. */
 enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc,
 				 struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc,
 				   struct lag_err *err) LAG_MUST_USE;
+enum lag_status lag_merge_tie(struct lag_proc *p) LAG_MUST_USE;
+
+/* Numbers the devices of all processes. */
+enum lag_status lag_merge_devices(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
 
 /* Communicators of all parts, by hash. */
 enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;

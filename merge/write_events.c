@@ -40,8 +40,7 @@ static int64_t told(int64_t value)
 struct plan {
 	struct lag_writer *w;
 	struct lag_proc *p;
-	struct order *gpu, *api;
-	int64_t *api_id; /* by record index */
+	struct order *gpu;
 	int64_t *gpu_id; /* by index */
 };
 
@@ -53,35 +52,24 @@ static int64_t corrected(const struct plan *pl, uint32_t device, int64_t raw)
 static void release_plan(struct plan *pl)
 {
 	free(pl->gpu);
-	free(pl->api);
-	free(pl->api_id);
 	free(pl->gpu_id);
 }
 
 static enum lag_status make_plan(struct plan *pl)
 {
-	size_t n_api = LAG_PART_COUNT(&pl->p->part, api);
-
 	pl->gpu = lag_calloc(pl->p->gpu.n, sizeof(*pl->gpu));
-	pl->api = lag_calloc(n_api, sizeof(*pl->api));
-	pl->api_id = lag_calloc(n_api, sizeof(*pl->api_id));
 	pl->gpu_id = lag_calloc(pl->p->gpu.n, sizeof(*pl->gpu_id));
-	if (!pl->gpu || !pl->api || !pl->api_id || !pl->gpu_id)
+	if (!pl->gpu || !pl->gpu_id)
 		return LAG_ERR_SYSTEM;
 	for (uint32_t i = 0; i < pl->p->gpu.n; i++) {
 		const struct lag_gpu *g = LAG_GPU_AT(pl->p, i);
 
-		pl->gpu[i].at_ns = corrected(pl, lag_merge_device(pl->p, g->device), g->start_ns);
+		pl->gpu[i].at_ns = corrected(pl, LAG_GPU_SHAPE_AT(pl->p, g)->dense, g->start_ns);
 		pl->gpu[i].index = i;
 	}
-	for (uint32_t i = 0; i < n_api; i++)
-		pl->api[i] = (struct order){ LAG_PART_AT(&pl->p->part, api, i).start_ns, i };
 	sort_order(pl->gpu, pl->p->gpu.n);
-	sort_order(pl->api, n_api);
 	for (size_t i = 0; i < pl->p->gpu.n; i++)
 		pl->gpu_id[pl->gpu[i].index] = pl->w->gpu_id + 1 + (int64_t)i;
-	for (size_t i = 0; i < n_api; i++)
-		pl->api_id[pl->api[i].index] = pl->w->api_id + 1 + (int64_t)i;
 	return LAG_OK;
 }
 
@@ -131,72 +119,82 @@ static const char *copy_kind_name(int64_t kind)
 	return names[kind >= 0 && kind <= 10 ? kind : 0];
 }
 
-static int64_t name_of(struct lag_writer *w, const struct lag_gpu *g)
+static int64_t name_of(const struct plan *pl, const struct lag_gpu *g)
 {
-	const char *name = g->kind == LAG_GPU_SET ? "set" : copy_kind_name(g->copy_kind);
+	const struct lag_gpu_shape *shape = LAG_GPU_SHAPE_AT(pl->p, g);
+	const char *name = shape->kind == LAG_GPU_SET ? "set" : copy_kind_name(shape->copy_kind);
 
-	return g->kind == LAG_GPU_KERNEL ? g->name : intern(w, name, strlen(name));
+	return shape->kind == LAG_GPU_KERNEL ? LAG_GPU_SLOT(pl->p, g, name)
+					     : intern(pl->w, name, strlen(name));
+}
+
+static enum lag_status write_gpu_event(struct plan *pl, const struct order *at, struct lag_err *err)
+{
+	struct lag_writer *w = pl->w;
+	const struct lag_gpu *g = LAG_GPU_AT(pl->p, at->index);
+	const struct lag_gpu_shape *shape = LAG_GPU_SHAPE_AT(pl->p, g);
+	bool kernel = shape->kind == LAG_GPU_KERNEL;
+	int64_t config = LAG_GPU_SLOT(pl->p, g, config), end_ns = LAG_GPU_END(pl->p, g);
+	enum lag_status st = LAG_OK;
+	int64_t row[21] = {
+		++w->gpu_id,
+		pl->p->rank,
+		shape->kind,
+		told(shape->device),
+		shape->context,
+		told(shape->stream),
+		at->at_ns,
+		corrected(pl, shape->dense, end_ns),
+		g->start_ns,
+		end_ns,
+		name_of(pl, g),
+		LAG_GPU_SLOT(pl->p, g, correlation),
+		g->api_ref ? w->api_id + g->api_ref : LAG_NONE,
+		!kernel || config == LAG_NONE ? LAG_NONE : config + 1,
+		kernel ? LAG_NONE : config,
+		shape->copy_kind,
+		shape->peer,
+		shape->graph_id,
+		shape->graph_node_id,
+		g->launch_ref ? w->launch_id + g->launch_ref : LAG_NONE,
+		g->api_ref == 0,
+	};
+
+	if (kernel)
+		st = name_kernel(w, row[10], err);
+	return st == LAG_OK ? lag_db_insert_ints(w->db, LAG_TABLE_gpu_event, row, 21, err) : st;
 }
 
 static enum lag_status write_gpu(struct plan *pl, struct lag_err *err)
 {
-	struct lag_writer *w = pl->w;
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < pl->p->gpu.n && st == LAG_OK; i++) {
-		const struct lag_gpu *g = LAG_GPU_AT(pl->p, pl->gpu[i].index);
-		uint32_t device = lag_merge_device(pl->p, g->device);
-		int64_t row[21] = {
-			++w->gpu_id,
-			pl->p->rank,
-			g->kind,
-			told(g->device),
-			g->context,
-			told(g->stream),
-			pl->gpu[i].at_ns,
-			corrected(pl, device, g->end_ns),
-			g->start_ns,
-			g->end_ns,
-			name_of(w, g),
-			g->correlation,
-			g->api_ref ? pl->api_id[g->api_ref - 1] : LAG_NONE,
-			g->config == LAG_NONE ? LAG_NONE : g->config + 1,
-			g->bytes,
-			g->copy_kind,
-			g->peer,
-			g->graph_id,
-			g->graph_node_id,
-			g->launch_ref ? w->launch_id + g->launch_ref : LAG_NONE,
-			g->api_ref == 0,
-		};
-
-		if (g->kind == LAG_GPU_KERNEL)
-			st = name_kernel(w, g->name, err);
+		st = write_gpu_event(pl, &pl->gpu[i], err);
 		if (st == LAG_OK)
-			st = lag_db_insert_ints(w->db, LAG_TABLE_gpu_event, row, 21, err);
-		if (st == LAG_OK)
-			st = lag_writer_count(w, err);
+			st = lag_writer_count(pl->w, err);
 	}
 	return st;
 }
 
+/* Calls are by start already: their ids are their places. */
 static enum lag_status write_api(struct plan *pl, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < LAG_PART_COUNT(&pl->p->part, api) && st == LAG_OK; i++) {
-		const struct lag_rec_api *a = &LAG_PART_AT(&pl->p->part, api, pl->api[i].index);
+		struct lag_rec_api a = LAG_PART_GET(&pl->p->part, api, i);
 		int64_t row[11] = { ++pl->w->api_id,
 				    pl->p->rank,
-				    told(a->tid),
-				    told(a->domain),
-				    a->name,
-				    corrected(pl, LAG_HOST_CLOCK, a->start_ns),
-				    corrected(pl, LAG_HOST_CLOCK, a->end_ns),
-				    a->start_ns,
-				    a->end_ns,
-				    a->correlation,
-				    a->result };
+				    told(a.tid),
+				    told(a.domain),
+				    a.name,
+				    corrected(pl, LAG_HOST_CLOCK, a.start_ns),
+				    corrected(pl, LAG_HOST_CLOCK, a.end_ns),
+				    a.start_ns,
+				    a.end_ns,
+				    a.correlation,
+				    a.result };
 
 		st = lag_db_insert_ints(pl->w->db, LAG_TABLE_api_call, row, 11, err);
 		if (st == LAG_OK)
@@ -230,20 +228,20 @@ static enum lag_status write_syncs(struct plan *pl, struct lag_err *err)
 	if (!order)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to order events");
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
-		const struct lag_rec_sync *s = &LAG_PART_AT(&pl->p->part, sync, order[i].index);
+		struct lag_rec_sync s = LAG_PART_GET(&pl->p->part, sync, order[i].index);
 		int64_t row[13] = { ++pl->w->sync_id,
 				    pl->p->rank,
-				    told(s->kind),
-				    corrected(pl, LAG_HOST_CLOCK, s->start_ns),
-				    corrected(pl, LAG_HOST_CLOCK, s->end_ns),
-				    s->start_ns,
-				    s->end_ns,
-				    s->context,
-				    s->stream,
-				    s->event_id,
-				    s->sync_id,
-				    s->correlation,
-				    s->record_correlation };
+				    told(s.kind),
+				    corrected(pl, LAG_HOST_CLOCK, s.start_ns),
+				    corrected(pl, LAG_HOST_CLOCK, s.end_ns),
+				    s.start_ns,
+				    s.end_ns,
+				    s.context,
+				    s.stream,
+				    s.event_id,
+				    s.sync_id,
+				    s.correlation,
+				    s.record_correlation };
 
 		st = lag_db_insert_ints(pl->w->db, LAG_TABLE_gpu_sync, row, 13, err);
 		if (st == LAG_OK)
@@ -262,23 +260,23 @@ static enum lag_status write_ranges(struct plan *pl, struct lag_err *err)
 	if (!order)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to order events");
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
-		const struct lag_rec_range *r = &LAG_PART_AT(&pl->p->part, range, order[i].index);
+		struct lag_rec_range r = LAG_PART_GET(&pl->p->part, range, order[i].index);
 		const struct lag_range_link *link =
 			&LAG_VEC_AT(&pl->p->range_links, struct lag_range_link, order[i].index);
 		int64_t row[15] = { ++pl->w->range_id,
 				    pl->p->rank,
-				    told(r->tid),
-				    told(r->kind),
-				    r->domain,
-				    r->category,
-				    r->name,
-				    corrected(pl, LAG_HOST_CLOCK, r->start_ns),
-				    corrected(pl, LAG_HOST_CLOCK, r->end_ns),
-				    r->start_ns,
-				    r->end_ns,
-				    link->depth,
-				    r->color,
-				    r->payload,
+				    told(r.tid),
+				    told(r.kind),
+				    r.domain,
+				    r.category,
+				    r.name,
+				    corrected(pl, LAG_HOST_CLOCK, r.start_ns),
+				    corrected(pl, LAG_HOST_CLOCK, r.end_ns),
+				    r.start_ns,
+				    r.end_ns,
+				    link->depth_ref ? (int64_t)link->depth_ref - 1 : LAG_NONE,
+				    r.color,
+				    r.payload,
 				    link->unclosed };
 
 		st = lag_db_insert_ints(pl->w->db, LAG_TABLE_nvtx_range, row, 15, err);

@@ -42,13 +42,13 @@ static void check(const struct lag_part *p, const struct lag_pool *pool)
 		require(op->func >= 0 && op->func < LAG_FUNC_LIMIT);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(p, kernel); i++) {
-		const struct lag_rec_kernel *k = &LAG_PART_AT(p, kernel, i);
+		struct lag_rec_kernel k = LAG_PART_GET(p, kernel, i);
 
-		require(k->start_ns != LAG_NONE);
-		require(k->name >= 0 && (size_t)k->name < lag_strtab_count(&pool->strings));
-		require(k->op_id == LAG_NONE || (k->op_id >= 1 && (size_t)k->op_id <= n_ops));
-		require(k->config == LAG_NONE ||
-			(k->config >= 0 && (size_t)k->config < pool->configs.n));
+		require(k.start_ns != LAG_NONE);
+		require(k.name >= 0 && (size_t)k.name < lag_strtab_count(&pool->strings));
+		require(k.op_id == LAG_NONE || (k.op_id >= 1 && (size_t)k.op_id <= n_ops));
+		require(k.config == LAG_NONE ||
+			(k.config >= 0 && (size_t)k.config < pool->configs.n));
 	}
 }
 

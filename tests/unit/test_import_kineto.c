@@ -125,8 +125,8 @@ static void the_three_time_formats_are_exact(void **state)
 		open_text(&r, "trace.json", cases[i].json);
 		assert_int_equal(r.status, LAG_OK);
 		assert_int_equal(LAG_PART_COUNT(&r.part, kernel), 1);
-		assert_int_equal(LAG_PART_AT(&r.part, kernel, 0).start_ns, cases[i].start);
-		assert_int_equal(LAG_PART_AT(&r.part, kernel, 0).end_ns, cases[i].end);
+		assert_int_equal(LAG_PART_GET(&r.part, kernel, 0).start_ns, cases[i].start);
+		assert_int_equal(LAG_PART_GET(&r.part, kernel, 0).end_ns, cases[i].end);
 		done(&r);
 	}
 }
@@ -151,19 +151,19 @@ static void names_and_numbers_of_2021_are_understood(void **state)
 		  "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"aten::add\",\"pid\":55,\"tid\":56,"
 		  "\"ts\":4,\"dur\":1}]}");
 	assert_int_equal(r.status, LAG_OK);
-	assert_int_equal(LAG_PART_AT(&r.part, kernel, 0).stream, 7);
+	assert_int_equal(LAG_PART_GET(&r.part, kernel, 0).stream, 7);
 	assert_int_equal(LAG_VEC_AT(&r.pool.configs, struct lag_rec_launch_config, 0).grid_x, 4);
 	assert_int_equal(LAG_VEC_AT(&r.pool.configs, struct lag_rec_launch_config, 0).registers,
 			 32);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).device, 1);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).stream, 9);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).copy_kind, 1);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).src_kind, 1);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).dst_kind, 3);
-	assert_int_equal(LAG_PART_AT(&r.part, memcpy, 0).end_ns,
-			 LAG_PART_AT(&r.part, memcpy, 0).start_ns);
-	assert_int_equal(LAG_PART_AT(&r.part, memset, 0).bytes, 16);
-	assert_int_equal(LAG_PART_AT(&r.part, api, 0).tid, 56);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).device, 1);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).stream, 9);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).copy_kind, 1);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).src_kind, 1);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).dst_kind, 3);
+	assert_int_equal(LAG_PART_GET(&r.part, memcpy, 0).end_ns,
+			 LAG_PART_GET(&r.part, memcpy, 0).start_ns);
+	assert_int_equal(LAG_PART_GET(&r.part, memset, 0).bytes, 16);
+	assert_int_equal(LAG_PART_GET(&r.part, api, 0).tid, 56);
 	assert_int_equal(r.part.process.pid, 55);
 	assert_int_equal(LAG_PART_COUNT(&r.part, range), 0);
 	done(&r);
@@ -198,8 +198,8 @@ static void a_kernels_own_metadata_becomes_an_operation(void **state)
 	assert_int_equal(LAG_PART_AT(&r.part, op, 0).tid, 11);
 	assert_int_equal(LAG_PART_AT(&r.part, op, 1).enter_ns, 50000);
 	/* In the file's order: the later kernel stands first. */
-	assert_int_equal(LAG_PART_AT(&r.part, kernel, 0).op_id, LAG_PART_AT(&r.part, op, 1).op_id);
-	assert_int_equal(LAG_PART_AT(&r.part, kernel, 1).op_id, LAG_PART_AT(&r.part, op, 0).op_id);
+	assert_int_equal(LAG_PART_GET(&r.part, kernel, 0).op_id, LAG_PART_AT(&r.part, op, 1).op_id);
+	assert_int_equal(LAG_PART_GET(&r.part, kernel, 1).op_id, LAG_PART_AT(&r.part, op, 0).op_id);
 	assert_int_equal(LAG_PART_COUNT(&r.part, comm), 1);
 	assert_int_equal(LAG_PART_AT(&r.part, comm, 0).n_ranks, 4);
 	assert_int_equal(LAG_PART_AT(&r.part, comm, 0).comm_rank, 2);
@@ -373,21 +373,21 @@ static void synchronisation_becomes_edges(void **state)
 		"\"tid\":0,\"ts\":1,\"dur\":1}]}");
 	assert_int_equal(r.status, LAG_OK);
 	assert_int_equal(LAG_PART_COUNT(&r.part, sync), 3);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).kind, LAG_SYNC_STREAM_WAIT);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).stream, 24);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).record_correlation, 1385);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 0).event_id, 19);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 1).kind, LAG_SYNC_CONTEXT);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 1).stream, LAG_NONE);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 0).kind, LAG_SYNC_STREAM_WAIT);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 0).stream, 24);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 0).record_correlation, 1385);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 0).event_id, 19);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 1).kind, LAG_SYNC_CONTEXT);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 1).stream, LAG_NONE);
 	/* The recording that the first one waits for. */
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).kind, LAG_SYNC_EVENT_RECORD);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).stream, 20);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).correlation, 1385);
-	assert_int_equal(LAG_PART_AT(&r.part, sync, 2).start_ns, 500);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 2).kind, LAG_SYNC_EVENT_RECORD);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 2).stream, 20);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 2).correlation, 1385);
+	assert_int_equal(LAG_PART_GET(&r.part, sync, 2).start_ns, 500);
 	assert_int_equal(r.part.n_unknown, 1);
-	assert_int_equal(LAG_PART_AT(&r.part, range, 0).kind, LAG_RANGE_PUSH);
-	assert_string_equal(name_of(&r, LAG_PART_AT(&r.part, range, 0).name), "ProfilerStep#3");
-	assert_int_equal(LAG_PART_AT(&r.part, range, 1).kind, LAG_RANGE_GPU);
+	assert_int_equal(LAG_PART_GET(&r.part, range, 0).kind, LAG_RANGE_PUSH);
+	assert_string_equal(name_of(&r, LAG_PART_GET(&r.part, range, 0).name), "ProfilerStep#3");
+	assert_int_equal(LAG_PART_GET(&r.part, range, 1).kind, LAG_RANGE_GPU);
 	assert_int_equal(LAG_PART_AT(&r.part, overhead, 0).kind, 1 << 16);
 	done(&r);
 }
@@ -506,16 +506,16 @@ static struct breakdown break_down(const struct lag_part *p)
 	struct breakdown b = { 0 };
 
 	for (size_t i = 0; i < LAG_PART_COUNT(p, kernel); i++) {
-		const struct lag_rec_kernel *k = &LAG_PART_AT(p, kernel, i);
+		struct lag_rec_kernel k = LAG_PART_GET(p, kernel, i);
 
-		add(k->op_id == LAG_NONE ? &compute : &comm, &all, k->start_ns, k->end_ns);
+		add(k.op_id == LAG_NONE ? &compute : &comm, &all, k.start_ns, k.end_ns);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(p, memcpy); i++)
-		add(&mem, &all, LAG_PART_AT(p, memcpy, i).start_ns,
-		    LAG_PART_AT(p, memcpy, i).end_ns);
+		add(&mem, &all, LAG_PART_GET(p, memcpy, i).start_ns,
+		    LAG_PART_GET(p, memcpy, i).end_ns);
 	for (size_t i = 0; i < LAG_PART_COUNT(p, memset); i++)
-		add(&mem, &all, LAG_PART_AT(p, memset, i).start_ns,
-		    LAG_PART_AT(p, memset, i).end_ns);
+		add(&mem, &all, LAG_PART_GET(p, memset, i).start_ns,
+		    LAG_PART_GET(p, memset, i).end_ns);
 	b.n = LAG_PART_COUNT(p, kernel) + LAG_PART_COUNT(p, memcpy) + LAG_PART_COUNT(p, memset);
 	lag_intervals_normalize(&compute);
 	lag_intervals_normalize(&comm);
