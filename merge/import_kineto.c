@@ -218,7 +218,7 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 	k->devices = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_device);
 	k->recordings = (struct lag_vec)LAG_VEC_INIT(struct lag_kineto_recording);
 	lag_kineto_scan_init(&k->scan);
-	st = lag_part_init(&k->part, in->path, "kineto");
+	st = lag_part_init(&k->part, pool, in->path, "kineto");
 	k->groups.max = k->devices.max = 65536;
 	if (!lag_failed(st))
 		st = lag_json_init_fill(&k->scan.json, fill_from_input, in, true);

@@ -251,7 +251,7 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 	size_t n = 0;
 
 	(void)opts;
-	if (lag_failed(lag_part_init(&im.part, in->path, "lag")))
+	if (lag_failed(lag_part_init(&im.part, pool, in->path, "lag")))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
 	st = lag_input_slurp(in, bytes_max(), &bytes, &n, &owned, err);
 	if (st == LAG_OK) {

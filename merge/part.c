@@ -56,9 +56,12 @@ int64_t lag_pool_config(struct lag_pool *pool, const struct lag_rec_launch_confi
 	return slot->id;
 }
 
-enum lag_status lag_part_init(struct lag_part *part, const char *path, const char *format)
+enum lag_status lag_part_init(struct lag_part *part, const struct lag_pool *pool, const char *path,
+			      const char *format)
 {
 	struct lag_record process;
+
+	(void)pool;
 
 	memset(part, 0, sizeof(*part));
 	part->format = format;

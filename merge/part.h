@@ -64,7 +64,8 @@ void lag_pool_release(struct lag_pool *pool);
 /* Index of an equal configuration, made when new; LAG_NONE without memory. */
 int64_t lag_pool_config(struct lag_pool *pool, const struct lag_rec_launch_config *cfg);
 
-enum lag_status lag_part_init(struct lag_part *part, const char *path,
+/* The part's ids are of pool, and its memory comes from where the pool's does. */
+enum lag_status lag_part_init(struct lag_part *part, const struct lag_pool *pool, const char *path,
 			      const char *format) LAG_MUST_USE;
 void lag_part_release(struct lag_part *part);
 

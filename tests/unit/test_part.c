@@ -67,10 +67,12 @@ static void assert_same(const struct lag_record *a, const struct lag_record *b)
 static void records_come_out_as_they_went_in(void **state)
 {
 	struct lag_part part;
+	struct lag_pool pool;
 	uint64_t seed = 1;
 
 	(void)state;
-	assert_int_equal(lag_part_init(&part, "x", "test"), LAG_OK);
+	assert_int_equal(lag_pool_init(&pool), LAG_OK);
+	assert_int_equal(lag_part_init(&part, &pool, "x", "test"), LAG_OK);
 	for (size_t i = 0; i < 4000; i++) {
 		struct lag_record rec = record(kinds[i % N_KINDS], &seed);
 
@@ -91,16 +93,19 @@ static void records_come_out_as_they_went_in(void **state)
 	}
 	assert_int_equal(part.n_records, 4000);
 	lag_part_release(&part);
+	lag_pool_release(&pool);
 }
 
 static void records_can_be_replaced(void **state)
 {
 	struct lag_part part;
+	struct lag_pool pool;
 	struct lag_record rec;
 	uint64_t seed = 3;
 
 	(void)state;
-	assert_int_equal(lag_part_init(&part, "x", "test"), LAG_OK);
+	assert_int_equal(lag_pool_init(&pool), LAG_OK);
+	assert_int_equal(lag_part_init(&part, &pool, "x", "test"), LAG_OK);
 	for (size_t i = 0; i < 100; i++) {
 		rec = record(LAG_REC_kernel, &seed);
 		assert_int_equal(lag_part_add(&part, &rec, NULL), LAG_OK);
@@ -123,16 +128,19 @@ static void records_can_be_replaced(void **state)
 		assert_same(&rec, &got);
 	}
 	lag_part_release(&part);
+	lag_pool_release(&pool);
 }
 
 /* Ordinary events share their shapes: that is what makes them small. */
 static void alike_events_share_a_shape(void **state)
 {
 	struct lag_part part;
+	struct lag_pool pool;
 	struct lag_record rec;
 
 	(void)state;
-	assert_int_equal(lag_part_init(&part, "x", "test"), LAG_OK);
+	assert_int_equal(lag_pool_init(&pool), LAG_OK);
+	assert_int_equal(lag_part_init(&part, &pool, "x", "test"), LAG_OK);
 	lag_record_init(&rec, LAG_REC_kernel);
 	rec.kernel.device = rec.kernel.context = 1;
 	for (int64_t i = 0; i < 1000; i++) {
@@ -147,15 +155,18 @@ static void alike_events_share_a_shape(void **state)
 	assert_int_equal(part.shapes[LAG_REC_kernel].records.n, 3);
 	assert_int_equal(part.records[LAG_REC_kernel].item_size, 32);
 	lag_part_release(&part);
+	lag_pool_release(&pool);
 }
 
 static void shift_moves_every_time(void **state)
 {
 	struct lag_part part;
+	struct lag_pool pool;
 	uint64_t seed = 5;
 
 	(void)state;
-	assert_int_equal(lag_part_init(&part, "x", "test"), LAG_OK);
+	assert_int_equal(lag_pool_init(&pool), LAG_OK);
+	assert_int_equal(lag_part_init(&part, &pool, "x", "test"), LAG_OK);
 	for (size_t i = 0; i < 500; i++) {
 		struct lag_record rec = record(LAG_REC_api, &seed);
 
@@ -176,6 +187,7 @@ static void shift_moves_every_time(void **state)
 						    : (rec.api.end_ns & INT64_MAX >> 1) + 1000);
 	}
 	lag_part_release(&part);
+	lag_pool_release(&pool);
 }
 
 int main(void)
