@@ -21,8 +21,10 @@ static bool is_message(int64_t func)
 
 static bool numbered_by_source(const struct lag_rec_op *op)
 {
-	return op->seq != LAG_NONE &&
-	       (op->sources & (LAG_OP_FROM_CALL | LAG_OP_FROM_NVTX | LAG_OP_FROM_PLUGIN));
+	/* Where the numbers are the communicator's own, an operation without one has no place. */
+	return (op->sources & LAG_OP_NUMBERED) ||
+	       (op->seq != LAG_NONE &&
+		(op->sources & (LAG_OP_FROM_CALL | LAG_OP_FROM_NVTX | LAG_OP_FROM_PLUGIN)));
 }
 
 static uint64_t sequence_of(const struct lag_rec_op *op, const struct lag_op_link *link)

@@ -20,9 +20,10 @@ static uint64_t count_work(const struct lag_part *part)
 /* Ranges and calls without any GPU or communication event are a helper's, unless it says its rank. */
 static bool may_be_rank(const struct lag_part *part)
 {
-	return count_work(part) > 0 ||
-	       (part->process.rank != LAG_NONE &&
-		LAG_PART_COUNT(part, range) + LAG_PART_COUNT(part, api) > 0);
+	return count_work(part) > 0 || (part->process.rank != LAG_NONE &&
+					LAG_PART_COUNT(part, range) + LAG_PART_COUNT(part, api) +
+							LAG_PART_COUNT(part, comm_progress) >
+						0);
 }
 
 /* ---- hosts ---- */

@@ -148,6 +148,13 @@ int64_t lag_kineto_peer(const struct lag_kineto_comm *comm, int64_t rank)
 	return rank >= 0 && (comm->size == LAG_NONE || rank < comm->size) ? rank : LAG_NONE;
 }
 
+int64_t lag_group_hash(const char *name, const char *ranks, uint64_t apart)
+{
+	return (int64_t)lag_hash_pair(lag_hash_pair(lag_hash_bytes(name, strlen(name)),
+						    lag_hash_bytes(ranks, strlen(ranks))),
+				      apart);
+}
+
 enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag_kineto_comm *comm,
 				     struct lag_err *err)
 {
@@ -158,10 +165,8 @@ enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag
 
 	lag_record_init(&rec, LAG_REC_comm);
 	rec.comm.comm_id = comm->comm_id;
-	rec.comm.hash = (int64_t)lag_hash_pair(
-		lag_hash_pair(lag_hash_bytes(name, strlen(name)),
-			      lag_hash_bytes(ranks, strlen(ranks))),
-		comm->assumed && w->several_devices ? (uint64_t)comm->device + 1 : 0);
+	rec.comm.hash = lag_group_hash(
+		name, ranks, comm->assumed && w->several_devices ? (uint64_t)comm->device + 1 : 0);
 	rec.comm.n_ranks = comm->size;
 	rec.comm.comm_rank = comm->own_rank;
 	rec.comm.device = comm->device;

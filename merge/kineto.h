@@ -113,6 +113,10 @@ enum lag_status lag_kineto_name(struct lag_kineto *k, struct lag_span text,
 /* Index of the launch configuration in the pool, LAG_NONE without one or without memory. */
 int64_t lag_kineto_config(struct lag_kineto *k);
 
+/* Identity of a process group, equal in all files that give its name and list of ranks ("[0, 1]").
+ * apart: 0, or what tells groups of one process from each other. */
+int64_t lag_group_hash(const char *name, const char *ranks, uint64_t apart);
+
 /* String id of the pool; LAG_ERR_SYSTEM without memory. */
 enum lag_status lag_kineto_string(struct lag_kineto *k, struct lag_span text, uint32_t *id,
 				  struct lag_err *err) LAG_MUST_USE;

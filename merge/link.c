@@ -465,5 +465,5 @@ enum lag_status lag_merge_link(struct lag_merge *m, uint32_t proc, struct lag_er
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: no memory to tie operations to kernels", l.p->part.path);
 	}
-	return LAG_OK;
+	return lag_merge_seen(l.p, err);
 }

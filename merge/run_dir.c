@@ -20,16 +20,30 @@ static bool ends_with(const char *name, const char *suffix)
 	return n > m && strcasecmp(name + n - m, suffix) == 0;
 }
 
+/* What ends in "_dump_3" or "trace_rank_3": PyTorch names its dumps without a suffix. */
+static bool looks_like_dump(const char *name)
+{
+	size_t n = strlen(name), digits = 0;
+
+	while (digits < n && name[n - digits - 1] >= '0' && name[n - digits - 1] <= '9')
+		digits++;
+	n -= digits;
+	return digits && ((n >= 6 && memcmp(name + n - 6, "_dump_", 6) == 0) ||
+			  (n >= 5 && memcmp(name + n - 5, "rank_", 5) == 0));
+}
+
 static bool looks_like_trace(const char *name)
 {
-	static const char *const suffixes[] = { ".lag", ".json", ".gz", ".zst", ".tar",
-						".tgz", ".zip",  ".xz", ".bz2", ".lz4" };
+	static const char *const suffixes[] = {
+		".lag", ".json", ".gz",  ".zst", ".tar",    ".tgz",
+		".zip", ".xz",   ".bz2", ".lz4", ".pickle", ".pkl"
+	};
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (ends_with(name, suffixes[i]))
 			return name[0] != '.';
 	}
-	return false;
+	return looks_like_dump(name);
 }
 
 static enum lag_status add_file(struct lag_vec *files, const char *path, const struct stat *sb,

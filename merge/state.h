@@ -38,6 +38,7 @@ struct lag_op_link {
 	uint32_t comm;     /* global index */
 	int64_t comm_rank; /* own rank in it, LAG_NONE unknown */
 	int64_t seq;       /* as recorded, else counted here; LAG_NONE: not to be matched */
+	uint32_t seen_ref; /* the part's op_seen record */
 	bool by_order;     /* seq is only the place in the order of what this process recorded */
 };
 
@@ -202,6 +203,9 @@ enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err) LAG_MU
 /* Operations tied to the GPU events that execute them. One process. */
 enum lag_status lag_merge_link(struct lag_merge *m, uint32_t proc,
 			       struct lag_err *err) LAG_MUST_USE;
+
+/* What the host had seen, tied to the linked operations. */
+enum lag_status lag_merge_seen(struct lag_proc *p, struct lag_err *err) LAG_MUST_USE;
 
 /* Numbers operations whose source has none; instances over all ranks; what does not match. */
 enum lag_status lag_merge_count(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;

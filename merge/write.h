@@ -24,6 +24,12 @@ enum lag_status lag_writer_count(struct lag_writer *w, struct lag_err *err) LAG_
 enum lag_status lag_write_events(struct lag_writer *w, struct lag_proc *p,
 				 struct lag_err *err) LAG_MUST_USE;
 
+/* What the host had seen of the operation written last; how far the process had come (seen.c). */
+enum lag_status lag_write_seen(struct lag_writer *w, struct lag_proc *p, uint32_t seen,
+			       struct lag_err *err) LAG_MUST_USE;
+enum lag_status lag_write_progress(struct lag_writer *w, struct lag_proc *p,
+				   struct lag_err *err) LAG_MUST_USE;
+
 /* Everything that is not an event; strings last, since writing makes new ones. */
 enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;

@@ -354,6 +354,8 @@ static enum lag_status write_ops(struct plan *pl, int64_t first_launch, struct l
 		};
 
 		st = lag_db_insert_ints(pl->w->db, LAG_TABLE_nccl_op, row, 20, err);
+		if (st == LAG_OK && link->seen_ref)
+			st = lag_write_seen(pl->w, pl->p, link->seen_ref - 1, err);
 		if (st == LAG_OK)
 			st = lag_writer_count(pl->w, err);
 	}

@@ -336,6 +336,8 @@ enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err)
 		st = write_process(w, i, err);
 		if (st == LAG_OK && LAG_PROC_AT(w->m, i)->rank != LAG_NONE)
 			st = write_devices(w, LAG_PROC_AT(w->m, i), err);
+		if (st == LAG_OK && LAG_PROC_AT(w->m, i)->rank != LAG_NONE)
+			st = lag_write_progress(w, LAG_PROC_AT(w->m, i), err);
 		if (st == LAG_OK)
 			st = lag_write_losses(w, i, err);
 	}

@@ -75,6 +75,15 @@ enum lag_op_source {
 	LAG_OP_FROM_PLUGIN = 4, /* NCCL's profiler plugin */
 	LAG_OP_FROM_META = 8,   /* metadata on the kernel or CPU operator of an imported trace */
 	LAG_OP_FROM_NAME = 16,  /* only the kernel's name */
+	LAG_OP_NUMBERED =
+		32, /* seq is the communicator's own number, not a count of what is on record */
+};
+
+/* What a host had seen of an operation. */
+enum lag_op_state {
+	LAG_OP_ENQUEUED = 1,
+	LAG_OP_STARTED = 2,
+	LAG_OP_COMPLETED = 3,
 };
 
 enum lag_comm_state {

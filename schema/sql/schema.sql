@@ -216,6 +216,29 @@ CREATE TABLE nccl_op (
   result INTEGER
 );
 
+-- What the host had seen of an operation when its source was written, from sources that record hosts
+-- only. started_ns and completed_ns: when it looked, not when it happened.
+CREATE TABLE op_seen (
+  op_id INTEGER PRIMARY KEY,        -- nccl_op
+  state INTEGER,                    -- 1 enqueued, 2 started, 3 completed
+  started_ns INTEGER,
+  completed_ns INTEGER,
+  duration_ns INTEGER,
+  timeout_ns INTEGER,
+  record_id INTEGER,                -- the source's own
+  sizes TEXT NOT NULL               -- of its tensors: in -> out
+);
+
+-- How far a rank had come in a communicator when its source was written, by the communicator's numbers.
+CREATE TABLE comm_progress (
+  rank INTEGER NOT NULL,
+  comm_id INTEGER NOT NULL,
+  last_enqueued INTEGER,
+  last_started INTEGER,
+  last_completed INTEGER,
+  PRIMARY KEY (rank, comm_id)
+) WITHOUT ROWID;
+
 -- One collective (or matched send/receive) over all its ranks.
 CREATE TABLE instance (
   id INTEGER PRIMARY KEY,

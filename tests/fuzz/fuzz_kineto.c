@@ -1,34 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Kineto importer on any bytes: it ends, gives one part or one message, and what it gives is
  * consistent: each operation has its communicator and its kernel. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "merge/importer.h"
-
-struct bytes {
-	const uint8_t *data;
-	size_t n, at;
-};
-
-static long read_some(struct lag_input *in, void *buf, size_t room, struct lag_err *err)
-{
-	struct bytes *b = in->state;
-	size_t n = b->n - b->at;
-
-	(void)err;
-	n = n < room ? n : room;
-	if (n)
-		memcpy(buf, b->data + b->at, n);
-	b->at += n;
-	return (long)n;
-}
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
+#include "tests/fuzz/import.h"
 
 static void check(const struct lag_part *p, const struct lag_pool *pool)
 {
@@ -37,44 +10,25 @@ static void check(const struct lag_part *p, const struct lag_pool *pool)
 	for (size_t i = 0; i < n_ops; i++) {
 		const struct lag_rec_op *op = &LAG_PART_AT(p, op, i);
 
-		require(op->comm_id >= 1 && (size_t)op->comm_id <= n_comms);
-		require(op->op_id >= 1 && (size_t)op->op_id <= n_ops);
-		require(op->func >= 0 && op->func < LAG_FUNC_LIMIT);
+		lag_fuzz_require(op->comm_id >= 1 && (size_t)op->comm_id <= n_comms);
+		lag_fuzz_require(op->op_id >= 1 && (size_t)op->op_id <= n_ops);
+		lag_fuzz_require(op->func >= 0 && op->func < LAG_FUNC_LIMIT);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(p, kernel); i++) {
 		struct lag_rec_kernel k = LAG_PART_GET(p, kernel, i);
 
-		require(k.start_ns != LAG_NONE);
-		require(k.name >= 0 && (size_t)k.name < lag_strtab_count(&pool->strings));
-		require(k.op_id == LAG_NONE || (k.op_id >= 1 && (size_t)k.op_id <= n_ops));
-		require(k.config == LAG_NONE ||
-			(k.config >= 0 && (size_t)k.config < pool->configs.n));
+		lag_fuzz_require(k.start_ns != LAG_NONE);
+		lag_fuzz_require(k.name >= 0 && (size_t)k.name < lag_strtab_count(&pool->strings));
+		lag_fuzz_require(k.op_id == LAG_NONE || (k.op_id >= 1 && (size_t)k.op_id <= n_ops));
+		lag_fuzz_require(k.config == LAG_NONE ||
+				 (k.config >= 0 && (size_t)k.config < pool->configs.n));
 	}
-}
-
-static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, struct lag_err *err)
-{
-	(void)err;
-	check(part, sink->state);
-	lag_part_release(part);
-	return LAG_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static const struct lag_import_opts opts = { .cpu_ops = true };
-	struct bytes b = { data, n, 0 };
-	struct lag_input in = { .path = "rank0_fuzz.json", .read = read_some, .state = &b };
-	struct lag_pool pool;
-	struct lag_part_sink sink = { .take = take, .state = &pool };
-	struct lag_err err = { 0 };
-
-	require(lag_pool_init(&pool) == LAG_OK);
-	(void)lag_importer_kineto.probe(data, n);
-	require(!lag_failed(lag_importer_kineto.import(&in, &pool, &opts, &sink, &err)) ||
-		err.text[0]);
-	lag_pool_release(&pool);
+	lag_fuzz_import(&lag_importer_kineto, "rank0_fuzz.json", data, n, check);
 	return 0;
 }

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Flight Recorder dumps through the program: made here as pickles of every protocol and as JSON, then the
+real ones at hand, entry by entry against what Python's own reader gives."""
+import json
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+LAGGARD = os.environ["LAGGARD"]
+PLAIN = os.path.join(os.environ["LAGGARD_BUILD"], "plain")
+DATA = os.path.join(os.environ.get("LAGGARD_TEST_DATA", ""), "flight_recorder")
+T0 = 1_758_000_000_000_000_000
+FUNCS = {"all_reduce": 1, "_all_gather_base": 2, "_reduce_scatter_base": 3, "broadcast": 4, "all_to_all": 6,
+         "send": 9, "recv": 10}
+DTYPES = {"Float": 7, "BFloat16": 9, "Byte": 1, "Long": 4, "Int": 2, "Half": 6, "Double": 8, "Bool": 1}
+STATES = {"scheduled": 1, "started": 2, "completed": 3}
+
+
+def run(*args, code=0):
+    done = subprocess.run([LAGGARD, *map(str, args)], capture_output=True, text=True)
+    assert done.returncode in (code if isinstance(code, tuple) else (code,)), (args, done)
+    return done
+
+
+def entry(record, group, seq, name="nccl:all_reduce", state="completed", p2p=0, **more):
+    at = T0 + record * 1_000_000
+    return {"record_id": record, "pg_id": 0 if group[0] == "0" else 3, "process_group": group,
+            "thread_name": "python3", "thread_id": "4711", "collective_seq_id": seq, "p2p_seq_id": p2p,
+            "op_id": record + 1, "profiling_name": name, "time_created_ns": at,
+            "input_sizes": [[3, 4]], "input_dtypes": ["Float"], "output_sizes": [[3, 4]],
+            "output_dtypes": ["Float"], "state": state,
+            "time_discovered_started_ns": at + 100 if state != "scheduled" else None,
+            "time_discovered_completed_ns": at + 9000 if state == "completed" else None,
+            "duration_ms": 0.25 if state == "completed" else None,
+            "retired": state == "completed", "timeout_ms": 600000, "is_p2p": bool(p2p), **more}
+
+
+def dump(rank, entries, enqueued, completed, world=2):
+    groups = {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(world)))},
+              "7": {"name": "7", "desc": "mine", "ranks": f"[{rank}]"}}
+    return {"version": "2.9", "nccl_version": "2.27.3", "pg_config": groups, "entries": entries,
+            "pg_status": {"0": {"last_enqueued_collective": enqueued, "last_started_collective": -1,
+                                "last_completed_collective": completed},
+                          "3": {"last_enqueued_collective": -1, "last_started_collective": -1,
+                                "last_completed_collective": -1}}}
+
+
+def made(rank):
+    world = ("0", "default_pg")
+    entries = [entry(0, world, 1), entry(1, world, 2, state="started" if rank else "completed"),
+               entry(2, world, 2, name=f"nccl:send {rank}->{1 - rank}", p2p=1, state="scheduled")]
+    return dump(rank, entries, 2, 1 if rank else 2)
+
+
+def rows(path, sql):
+    db = sqlite3.connect(path)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+OPS = ("SELECT o.rank, c.name, o.func, o.seq, o.peer, o.count, o.datatype, o.raw_enter_ns, o.tid, s.state, "
+       "s.record_id, s.timeout_ns, s.started_ns IS NOT NULL, s.completed_ns IS NOT NULL, s.duration_ns, s.sizes "
+       "FROM nccl_op o JOIN op_seen s ON s.op_id = o.id JOIN communicator c ON c.id = o.comm_id "
+       "ORDER BY o.rank, s.record_id")
+
+
+def check_made(folder):
+    db = os.path.join(folder, "made.db")
+    expected = None
+    for form in (0, 1, 2, 3, 4, 5, "json"):
+        paths = []
+        for rank in (0, 1):
+            path = os.path.join(folder, f"x{form}_{'ab'[rank]}")
+            with open(path, "wb") as file:
+                if form == "json":
+                    file.write(json.dumps(made(rank)).encode())
+                else:
+                    pickle.dump(made(rank), file, protocol=form)
+            paths.append(path)
+        run("merge", *paths, "-o", db, "-f")
+        got = rows(db, OPS)
+        expected = expected or got
+        assert got == expected and len(got) == 6, (form, got)
+        assert {r[0]: r[1] for r in rows(db, "SELECT rank, rank_source FROM process")} == {
+            0: "pg_config and entries", 1: "pg_config and entries"}, form
+        assert rows(db, "SELECT rank, comm_id, last_enqueued, last_started, last_completed FROM "
+                        "comm_progress WHERE last_enqueued IS NOT NULL") == [
+            (0, 1, 2, None, 2), (1, 1, 2, None, 1)], form
+    assert expected[0][:9] == (0, "0", 1, 1, None, 12, 7, T0, 4711), expected[0]
+    assert expected[0][9:] == (3, 0, 600_000_000_000, 1, 1, 250_000, "3x4 -> 3x4"), expected[0]
+    assert expected[2][2:5] == (9, None, 1), expected[2]  # messages carry no number others could match
+    assert expected[4][9:15] == (2, 1, 600_000_000_000, 1, 0, None), expected[4]
+
+
+def check_refused(folder):
+    """One line, exit 2, and nothing runs."""
+    mark = os.path.join(folder, "ran")
+
+    class Evil:
+        def __reduce__(self):
+            return os.system, (f"touch {mark}",)
+
+    path = os.path.join(folder, "_dump_0")
+    for value, word in ((Evil(), "refused"), ({"entries": [Evil()]}, "refused"), ([1, 2], "no Flight Recorder"),
+                        ({"entries": 3}, "no Flight Recorder")):
+        for protocol in range(2, 6):
+            with open(path, "wb") as file:
+                pickle.dump(value, file, protocol=protocol)
+            done = run("merge", path, "-o", os.path.join(folder, "no.db"), code=2)
+            assert done.stderr.count("\n") == 1 and word in done.stderr, done.stderr
+            assert not os.path.exists(mark) and not os.path.exists(os.path.join(folder, "no.db"))
+    whole = pickle.dumps(made(0), protocol=4)
+    for cut in range(0, len(whole) - 1, 97):
+        with open(path, "wb") as file:
+            file.write(whole[:cut])
+        assert run("merge", path, "-o", os.path.join(folder, "no.db"), code=2).stderr.count("\n") == 1
+
+
+def check_damaged(folder):
+    """Entries without what they need are counted; a JSON dump that breaks off gives its first part."""
+    bad = made(0)
+    bad["entries"] += [{}, 5, entry(9, ("0", "default_pg"), 3, time_created_ns="never")]
+    path, db = os.path.join(folder, "_dump_0"), os.path.join(folder, "bad.db")
+    with open(path, "wb") as file:
+        pickle.dump(bad, file)
+    run("merge", path, "-o", db, "-f")
+    assert rows(db, "SELECT status, n_bad FROM source") == [("damaged", 3)]
+    text = json.dumps(made(0))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text[:text.rindex('"pg_status"')])
+    run("merge", path, "-o", db, "-f")
+    assert rows(db, "SELECT status FROM source") == [("damaged",)]
+    assert len(rows(db, OPS)) == 3
+
+
+def key_order(value):
+    return json.loads(json.dumps(value))
+
+
+def count_of(name, e):
+    sizes = e["output_sizes" if name in ("_reduce_scatter_base", "recv") else "input_sizes"]
+    total = 0
+    for dims in sizes:
+        n = 1
+        for d in dims:
+            n *= d
+        total += n
+    return None if name == "all_to_all" else total
+
+
+def check_real(folder, case):
+    source, db = os.path.join(DATA, case), os.path.join(folder, case + ".db")
+    run("merge", source, "-o", db, "-f")
+    expected = []
+    for rank in range(16):
+        path = os.path.join(source, f"_dump_{rank}")
+        with open(path, "rb") as file:
+            whole = pickle.load(file)
+        done = subprocess.run([PLAIN, path], capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == key_order(whole), path
+        for e in whole["entries"]:
+            name = e["profiling_name"].split(":")[1].split(" ")[0]
+            peer = e["profiling_name"].replace("->", " ").replace("<-", " ").split(" ")
+            sizes = " -> ".join(", ".join("x".join(map(str, d)) for d in e[k])
+                                for k in ("input_sizes", "output_sizes"))
+            expected.append((rank, e["process_group"][0], FUNCS[name],
+                             None if e["is_p2p"] else e["collective_seq_id"],
+                             int(peer[2]) if e["is_p2p"] else None, count_of(name, e),
+                             DTYPES[e["input_dtypes"][0]], e["time_created_ns"], int(e["thread_id"]),
+                             STATES[e["state"]], e["record_id"], e["timeout_ms"] * 1_000_000,
+                             int(e["time_discovered_started_ns"] is not None),
+                             int(e["time_discovered_completed_ns"] is not None), None, sizes))
+        members = rows(db, "SELECT c.name, c.description, '[' || group_concat(m.rank, ', ') || ']' FROM "
+                           "communicator c JOIN (SELECT * FROM comm_member ORDER BY comm_id, comm_rank) m "
+                           "ON m.comm_id = c.id GROUP BY c.id "
+                           f"HAVING max(m.rank = {rank}) ORDER BY c.name")
+        assert members == sorted((n, g["desc"], g["ranks"]) for n, g in whole["pg_config"].items()), rank
+        status = sorted((s["last_enqueued_collective"], s["last_completed_collective"])
+                        for s in whole["pg_status"].values() if s["last_enqueued_collective"] >= 0)
+        assert status == sorted(rows(db, "SELECT last_enqueued, last_completed FROM comm_progress WHERE "
+                                         f"rank = {rank} AND last_enqueued IS NOT NULL")), rank
+    got = rows(db, OPS)
+    assert got == sorted(expected, key=lambda r: (r[0], r[10])), case
+    assert rows(db, "SELECT count(*) FROM rank WHERE process_id IS NOT NULL") == [(16,)]
+    print(f"{case}: {len(got)} entries of 16 ranks, every field as Python reads it")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        check_made(folder)
+        check_refused(folder)
+        check_damaged(folder)
+        if not os.path.isdir(DATA):
+            print("no real dumps at hand: those checks are skipped")
+            return 0
+        for case in ("gpu_error_1st", "lock_gil_1st"):
+            check_real(folder, case)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
