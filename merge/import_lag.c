@@ -205,20 +205,22 @@ static enum lag_status note_damage(struct lag_import *im)
 										   : LAG_OK;
 }
 
-static enum lag_status import_bytes(struct lag_import *im, const uint8_t *bytes, size_t n,
-				    struct lag_err *err)
+static enum lag_status import_records(struct lag_import *im, size_t n, struct lag_err *err)
 {
-	enum lag_status st = lag_trace_reader_open(bytes, n, &im->reader, err);
+	enum lag_status st = LAG_OK;
 	struct lag_record rec;
 	uint32_t producer;
 	uint64_t tid;
 
-	/* A string takes four bytes of file at least. */
+	/* With the record that needs it, each takes more than four bytes of file. */
 	im->strings.max = im->configs.max = n / 4 + 2;
 	while (st == LAG_OK) {
 		st = lag_trace_reader_next(im->reader, &rec, &producer, &tid);
-		if (st == LAG_OK)
+		if (st == LAG_OK) {
 			st = take_record(im, &rec, producer, err);
+		} else if (lag_failed(st)) {
+			(void)lag_err_set(err, st, "no memory");
+		}
 	}
 	if (st != LAG_END)
 		return st;
@@ -237,6 +239,25 @@ static size_t bytes_max(void)
 	return (size_t)(half < FILE_MAX ? half : FILE_MAX);
 }
 
+/* A plain file is read chunk by chunk; what comes out of a container is held in memory. */
+static enum lag_status open_input(struct lag_import *im, struct lag_input *in, uint8_t **owned,
+				  size_t *n, struct lag_err *err)
+{
+	const uint8_t *bytes = NULL;
+	enum lag_status st;
+
+	if (in->file) {
+		*n = in->n;
+		st = lag_trace_reader_open_file(*in->file, &im->reader, err);
+	} else {
+		st = lag_input_slurp(in, bytes_max(), &bytes, n, owned, err);
+		if (lag_failed(st))
+			return st;
+		st = lag_trace_reader_open(bytes, *n, &im->reader, err);
+	}
+	return lag_failed(st) ? lag_err_wrap(err, "%s", in->path) : st;
+}
+
 static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 			      const struct lag_import_opts *opts, struct lag_part_sink *sink,
 			      struct lag_err *err)
@@ -245,7 +266,6 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 				 .producer = UINT32_MAX,
 				 .strings = LAG_VEC_INIT(uint32_t),
 				 .configs = LAG_VEC_INIT(int64_t) };
-	const uint8_t *bytes = NULL;
 	uint8_t *owned = NULL;
 	enum lag_status st, taken;
 	size_t n = 0;
@@ -253,9 +273,9 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 	(void)opts;
 	if (lag_failed(lag_part_init(&im.part, pool, in->path, "lag")))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
-	st = lag_input_slurp(in, bytes_max(), &bytes, &n, &owned, err);
+	st = open_input(&im, in, &owned, &n, err);
 	if (st == LAG_OK) {
-		st = import_bytes(&im, bytes, n, err);
+		st = import_records(&im, n, err);
 		if (lag_failed(st))
 			(void)lag_err_wrap(err, "%s", in->path);
 	}

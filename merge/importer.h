@@ -14,6 +14,7 @@ struct lag_input {
 	const char *path;     /* for messages */
 	const uint8_t *bytes; /* the whole input when it is mapped or in memory, else NULL */
 	size_t n;
+	const int *file; /* the open file when the input is a plain one, else NULL */
 	/* Reads up to `room` bytes; 0 at the end, -1 on error (err is set). Works in both cases. */
 	long (*read)(struct lag_input *in, void *buf, size_t room, struct lag_err *err);
 	void *state;

@@ -253,19 +253,21 @@ static bool gzip_holds_archive(int fd, const char *path)
 	return found;
 }
 
-static enum lag_status visit_mapped(int fd, const char *path, size_t size,
+static enum lag_status visit_mapped(const struct file_stream *file, size_t size,
 				    struct lag_source_visitor *visitor, struct lag_err *err)
 {
-	struct lag_input in = {
-		.path = path, .n = size, .read = input_read_memory, .size_hint = size
-	};
+	struct lag_input in = { .path = file->path,
+				.n = size,
+				.file = &file->fd,
+				.read = input_read_memory,
+				.size_hint = size };
 	enum lag_status st;
 	void *map = NULL;
 
 	if (size) {
-		map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+		map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file->fd, 0);
 		if (map == MAP_FAILED)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot map", path);
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot map", file->path);
 		(void)madvise(map, size, MADV_SEQUENTIAL);
 	}
 	in.bytes = map ? map : (const uint8_t *)"";
@@ -299,7 +301,7 @@ enum lag_status lag_source_each(const char *path, struct lag_source_visitor *vis
 	} else if (is_gzip(head, (size_t)n)) {
 		st = lag_source_visit_stream(&file.base, path, 0, visitor, err);
 	} else {
-		st = visit_mapped(file.fd, path, (size_t)sb.st_size, visitor, err);
+		st = visit_mapped(&file, (size_t)sb.st_size, visitor, err);
 	}
 	file_close(&file.base);
 	return st;

@@ -99,3 +99,8 @@ uint32_t lag_crc32c(uint32_t seed, const void *bytes, size_t n)
 #endif
 	return ~by_table(~seed, bytes, n);
 }
+
+uint32_t lag_chunk_crc(const struct lag_chunk_header *chunk, const void *records, size_t n_bytes)
+{
+	return lag_crc32c(lag_crc32c(0, chunk, LAG_CHUNK_CRC_BYTES), records, n_bytes);
+}

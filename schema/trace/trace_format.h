@@ -8,18 +8,19 @@
  * The file is mapped MAP_SHARED: what a producer stored survives the death of the process at any
  * instant. A chunk belongs to one producer; its records are valid up to `committed` (release-stored
  * after each record). Sealed chunks carry a checksum; open ones are read up to `committed` and
- * validated record by record. Prepared but unclaimed chunks and a short tail are normal.
+ * validated record by record. Each chunk is decoded by itself. Prepared but unclaimed chunks and a short tail are normal.
  * All integers are in the writer's byte order, which the magic tells. */
 #ifndef SCHEMA_TRACE_TRACE_FORMAT_H
 #define SCHEMA_TRACE_TRACE_FORMAT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "schema/record/record.h"
 
 #define LAG_TRACE_MAGIC   UINT64_C(0x0a1a476c2067616c) /* "lag l\x47\x1a\n" little endian */
-#define LAG_TRACE_VERSION 1u
+#define LAG_TRACE_VERSION 2u
 #define LAG_CHUNK_MAGIC   UINT32_C(0x4b4e4843) /* "CHNK" */
 #define LAG_CHUNK_BYTES   65536u
 #define LAG_PAGE_BYTES    4096u
@@ -60,16 +61,19 @@ struct lag_chunk_header {
 	uint32_t producer;
 	uint32_t producer_seq; /* 0, 1, ... per producer, no holes */
 	uint64_t tid;
-	int64_t base_ns;            /* first value of the running TIME base */
+	int64_t base_ns;            /* what the first times count from */
+	uint64_t lost_before;       /* records this producer lost before this chunk */
+	uint32_t n_records;         /* set before SEALED */
 	_Atomic uint32_t committed; /* bytes of records after this header */
 	_Atomic uint32_t state;     /* enum lag_chunk_state, release-stored */
-	uint32_t crc;               /* CRC-32C of the committed bytes, set before SEALED */
-	uint32_t n_records;         /* set before SEALED */
-	uint64_t lost_before;       /* records this producer lost before this chunk */
+	uint32_t crc;               /* lag_chunk_crc, set before SEALED */
 	uint64_t reserved;
 };
 
+#define LAG_CHUNK_CRC_BYTES 48 /* of the header: all before state */
+
 _Static_assert(sizeof(struct lag_chunk_header) == 64, "a chunk header is one cache line");
+_Static_assert(offsetof(struct lag_chunk_header, state) == LAG_CHUNK_CRC_BYTES, "what is checked");
 _Static_assert(LAG_LOSS_LIMIT <= LAG_LOSS_SLOTS, "reasons fit their slots");
 _Static_assert(sizeof(struct lag_trace_counters) <= LAG_PAGE_BYTES, "counters fit one page");
 
@@ -77,5 +81,8 @@ _Static_assert(sizeof(struct lag_trace_counters) <= LAG_PAGE_BYTES, "counters fi
 
 /* CRC-32C (Castagnoli), bitwise inverted in and out as usual; seed 0. */
 uint32_t lag_crc32c(uint32_t seed, const void *bytes, size_t n);
+
+/* What a sealed chunk carries: of its header up to and with `committed`, and then of its records. */
+uint32_t lag_chunk_crc(const struct lag_chunk_header *chunk, const void *records, size_t n_bytes);
 
 #endif

@@ -1,51 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks the chunks of a .lag file in producers' order. Every length and offset comes from the file and
- * is checked against what is there before it is used; the file may grow while it is read. */
+ * is checked against what is there before it is used; the file may grow or shrink while it is read. */
 #include "schema/trace/trace_reader.h"
 
 #include <byteswap.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "schema/base/mem.h"
 
 struct chunk_ref {
-	uint64_t offset; /* of the chunk header in the file */
-	uint32_t producer, seq;
-	uint32_t bytes; /* of records that are there */
-	uint64_t tid;
-	int64_t base_ns;
+	uint64_t offset; /* of the chunk in the file */
+	struct lag_chunk_header head;
 };
 
 struct lag_trace_reader {
-	const uint8_t *bytes; /* borrowed */
-	size_t n;
+	const uint8_t *bytes; /* borrowed; NULL: read from fd */
+	int fd;
+	uint64_t n;
 	struct lag_trace_header header;
 	struct lag_trace_counters counters;
 	struct lag_trace_damage damage;
 	struct lag_vec chunks; /* struct chunk_ref */
-	size_t chunk;          /* the one being read */
-	uint32_t at;           /* bytes of it already read */
-	int64_t last_time;
+	size_t chunk;          /* the one to enter next */
+	struct lag_trace_cursor cursor;
 };
 
-static void note_damage(struct lag_trace_reader *rd, uint64_t *count, uint64_t offset)
+static void note_damage(struct lag_trace_damage *damage, uint64_t *count, uint64_t offset)
 {
-	if (!rd->damage.bad_chunks && !rd->damage.bad_records && !rd->damage.missing_chunks)
-		rd->damage.first_offset = offset;
+	bool first = !damage->bad_chunks && !damage->bad_records && !damage->missing_chunks;
+
+	if (first || offset < damage->first_offset)
+		damage->first_offset = offset;
 	++*count;
+}
+
+/* Bytes of the file at `at`: fewer than n at its end, or where it cannot be read. */
+static size_t read_at(const struct lag_trace_reader *rd, void *out, size_t n, uint64_t at)
+{
+	size_t got = 0;
+
+	if (rd->bytes) {
+		got = at >= rd->n ? 0 : rd->n - at < n ? (size_t)(rd->n - at) : n;
+		memcpy(out, rd->bytes + at, got);
+		return got;
+	}
+	while (got < n) {
+		ssize_t more = pread(rd->fd, (uint8_t *)out + got, n - got, (off_t)(at + got));
+
+		if (more < 0 && errno == EINTR)
+			continue;
+		if (more <= 0)
+			break;
+		got += (size_t)more;
+	}
+	return got;
 }
 
 static enum lag_status read_header(struct lag_trace_reader *rd, struct lag_err *err)
 {
 	struct lag_trace_header *h = &rd->header;
+	size_t got = read_at(rd, h, sizeof(*h), 0);
 	uint32_t crc;
 
-	if (rd->n == 0)
+	if (got == 0)
 		return lag_err_set(err, LAG_ERR_INPUT, "empty file");
-	if (rd->n < sizeof(*h))
-		return lag_err_set(err, LAG_ERR_INPUT, "%zu bytes are too few for a header", rd->n);
-	memcpy(h, rd->bytes, sizeof(*h));
+	if (got < sizeof(*h))
+		return lag_err_set(err, LAG_ERR_INPUT, "%zu bytes are too few for a header", got);
 	if (h->magic == bswap_64(LAG_TRACE_MAGIC)) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "written on a machine of the other byte order");
@@ -65,10 +89,11 @@ static enum lag_status read_header(struct lag_trace_reader *rd, struct lag_err *
 	h->crc = 0;
 	/* The sizes are right, so the records can be found all the same. */
 	if (lag_crc32c(0, h, sizeof(*h)) != crc)
-		note_damage(rd, &rd->damage.bad_chunks, 0);
+		note_damage(&rd->damage, &rd->damage.bad_chunks, 0);
 	h->host[sizeof(h->host) - 1] = '\0';
-	if (rd->n >= LAG_PAGE_BYTES + sizeof(rd->counters))
-		memcpy((void *)&rd->counters, rd->bytes + LAG_PAGE_BYTES, sizeof(rd->counters));
+	if (read_at(rd, (void *)&rd->counters, sizeof(rd->counters), LAG_PAGE_BYTES) <
+	    sizeof(rd->counters))
+		memset((void *)&rd->counters, 0, sizeof(rd->counters));
 	return LAG_OK;
 }
 
@@ -78,38 +103,26 @@ static enum lag_status index_chunk(struct lag_trace_reader *rd, uint32_t index, 
 	struct lag_chunk_header h;
 	struct chunk_ref *ref;
 	uint32_t committed, state;
-	uint64_t room = rd->n - offset - sizeof(h);
 
-	memcpy((void *)&h, rd->bytes + offset, sizeof(h));
+	if (read_at(rd, (void *)&h, sizeof(h), offset) < sizeof(h))
+		return LAG_OK;
 	/* The writer stores the records before it releases their length. */
 	atomic_thread_fence(memory_order_acquire);
 	committed = atomic_load_explicit(&h.committed, memory_order_relaxed);
 	state = atomic_load_explicit(&h.state, memory_order_relaxed);
-	if (state == LAG_CHUNK_FREE && (h.magic == 0 || h.magic == LAG_CHUNK_MAGIC))
+	if (state == LAG_CHUNK_FREE && committed == 0 &&
+	    (h.magic == 0 || h.magic == LAG_CHUNK_MAGIC))
 		return LAG_OK;
-	if (h.magic != LAG_CHUNK_MAGIC || h.index != index || state > LAG_CHUNK_SEALED ||
-	    committed > LAG_CHUNK_ROOM) {
-		note_damage(rd, &rd->damage.bad_chunks, offset);
-		return LAG_OK;
-	}
-	if (committed > room) {
-		/* Cut off here: the records before the cut are still good. */
-		note_damage(rd, &rd->damage.bad_records, rd->n);
-		committed = (uint32_t)room;
-	} else if (state == LAG_CHUNK_SEALED &&
-		   lag_crc32c(0, rd->bytes + offset + sizeof(h), committed) != h.crc) {
-		note_damage(rd, &rd->damage.bad_chunks, offset);
+	if (h.magic != LAG_CHUNK_MAGIC || h.index != index || state == LAG_CHUNK_FREE ||
+	    state > LAG_CHUNK_SEALED || committed > LAG_CHUNK_ROOM) {
+		note_damage(&rd->damage, &rd->damage.bad_chunks, offset);
 		return LAG_OK;
 	}
 	ref = lag_vec_push(&rd->chunks);
 	if (!ref)
 		return LAG_ERR_SYSTEM;
-	*ref = (struct chunk_ref){ .offset = offset,
-				   .producer = h.producer,
-				   .seq = h.producer_seq,
-				   .bytes = committed,
-				   .tid = h.tid,
-				   .base_ns = h.base_ns };
+	ref->offset = offset;
+	memcpy((void *)&ref->head, (void *)&h, sizeof(h));
 	return LAG_OK;
 }
 
@@ -117,10 +130,10 @@ static int by_producer(const void *left, const void *right)
 {
 	const struct chunk_ref *a = left, *b = right;
 
-	if (a->producer != b->producer)
-		return a->producer < b->producer ? -1 : 1;
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
+	if (a->head.producer != b->head.producer)
+		return a->head.producer < b->head.producer ? -1 : 1;
+	if (a->head.producer_seq != b->head.producer_seq)
+		return a->head.producer_seq < b->head.producer_seq ? -1 : 1;
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
@@ -131,18 +144,20 @@ static void check_sequences(struct lag_trace_reader *rd)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < rd->chunks.n; i++) {
-		bool same = kept && refs[kept - 1].producer == refs[i].producer;
-		uint32_t expected = same ? refs[kept - 1].seq + 1 : 0;
+		const struct lag_chunk_header *h = &refs[i].head;
+		const struct lag_chunk_header *last = kept ? &refs[kept - 1].head : NULL;
+		bool same = last && last->producer == h->producer;
+		uint32_t expected = same ? last->producer_seq + 1 : 0;
 
-		if (same && refs[i].seq == refs[kept - 1].seq) {
-			note_damage(rd, &rd->damage.bad_chunks, refs[i].offset);
+		if (same && h->producer_seq == last->producer_seq) {
+			note_damage(&rd->damage, &rd->damage.bad_chunks, refs[i].offset);
 			continue;
 		}
-		if (refs[i].seq != expected) {
-			note_damage(rd, &rd->damage.missing_chunks, refs[i].offset);
-			rd->damage.missing_chunks += refs[i].seq - expected - 1;
+		if (h->producer_seq != expected) {
+			note_damage(&rd->damage, &rd->damage.missing_chunks, refs[i].offset);
+			rd->damage.missing_chunks += h->producer_seq - expected - 1;
 		}
-		refs[kept++] = refs[i];
+		memmove((void *)&refs[kept++], (void *)&refs[i], sizeof(refs[i]));
 	}
 	rd->chunks.n = kept;
 }
@@ -163,15 +178,8 @@ static enum lag_status index_chunks(struct lag_trace_reader *rd, struct lag_err 
 	return LAG_OK;
 }
 
-static void enter_chunk(struct lag_trace_reader *rd)
-{
-	rd->at = 0;
-	if (rd->chunk < rd->chunks.n)
-		rd->last_time = LAG_VEC_AT(&rd->chunks, struct chunk_ref, rd->chunk).base_ns;
-}
-
-enum lag_status lag_trace_reader_open(const uint8_t *bytes, size_t n, struct lag_trace_reader **out,
-				      struct lag_err *err)
+static enum lag_status open_reader(const uint8_t *bytes, uint64_t n, int fd,
+				   struct lag_trace_reader **out, struct lag_err *err)
 {
 	struct lag_trace_reader *rd = lag_calloc(1, sizeof(*rd));
 	enum lag_status st;
@@ -181,7 +189,9 @@ enum lag_status lag_trace_reader_open(const uint8_t *bytes, size_t n, struct lag
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 	rd->bytes = bytes;
 	rd->n = n;
+	rd->fd = fd;
 	rd->chunks.item_size = sizeof(struct chunk_ref);
+	lag_trace_cursor_init(&rd->cursor);
 	st = read_header(rd, err);
 	if (st == LAG_OK)
 		st = index_chunks(rd, err);
@@ -189,15 +199,32 @@ enum lag_status lag_trace_reader_open(const uint8_t *bytes, size_t n, struct lag
 		lag_trace_reader_close(rd);
 		return st;
 	}
-	enter_chunk(rd);
 	*out = rd;
 	return LAG_OK;
+}
+
+enum lag_status lag_trace_reader_open(const uint8_t *bytes, size_t n, struct lag_trace_reader **out,
+				      struct lag_err *err)
+{
+	return open_reader(bytes, n, -1, out, err);
+}
+
+enum lag_status lag_trace_reader_open_file(int fd, struct lag_trace_reader **out,
+					   struct lag_err *err)
+{
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot be read");
+	return open_reader(NULL, (uint64_t)st.st_size, fd, out, err);
 }
 
 void lag_trace_reader_close(struct lag_trace_reader *rd)
 {
 	if (!rd)
 		return;
+	lag_trace_cursor_release(&rd->cursor);
 	lag_vec_release(&rd->chunks);
 	free(rd);
 }
@@ -217,44 +244,118 @@ const struct lag_trace_counters *lag_trace_reader_counters(const struct lag_trac
 	return &rd->counters;
 }
 
-enum lag_status lag_trace_reader_next(struct lag_trace_reader *rd, struct lag_record *rec,
-				      uint32_t *producer, uint64_t *tid)
+size_t lag_trace_reader_n_chunks(const struct lag_trace_reader *rd)
 {
-	while (rd->chunk < rd->chunks.n) {
-		const struct chunk_ref *ref = &LAG_VEC_AT(&rd->chunks, struct chunk_ref, rd->chunk);
-		uint64_t offset = ref->offset + sizeof(struct lag_chunk_header) + rd->at;
-		enum lag_status st = LAG_END;
-		size_t used = 0;
-
-		if (rd->at < ref->bytes) {
-			st = lag_record_decode(rd->bytes + offset, ref->bytes - rd->at, &used,
-					       &rd->last_time, rec);
-		}
-		if (st == LAG_ERR_INPUT)
-			note_damage(rd, &rd->damage.bad_records, offset);
-		if (st == LAG_ERR_INPUT || st == LAG_END) {
-			rd->chunk++;
-			enter_chunk(rd);
-			continue;
-		}
-		rd->at += (uint32_t)used;
-		if (st == LAG_WARN) {
-			rd->damage.unknown_records++;
-			continue;
-		}
-		*producer = ref->producer;
-		*tid = ref->tid;
-		return LAG_OK;
-	}
-	return LAG_END;
+	return rd->chunks.n;
 }
 
 void lag_trace_reader_chunk(const struct lag_trace_reader *rd, struct lag_chunk_header *chunk)
 {
-	memset((void *)chunk, 0, sizeof(*chunk));
-	if (rd->chunk < rd->chunks.n) {
-		uint64_t at = LAG_VEC_AT(&rd->chunks, struct chunk_ref, rd->chunk).offset;
+	memcpy((void *)chunk, (const void *)&rd->cursor.chunk, sizeof(*chunk));
+}
 
-		memcpy((void *)chunk, rd->bytes + at, sizeof(*chunk));
+void lag_trace_cursor_init(struct lag_trace_cursor *cur)
+{
+	memset((void *)cur, 0, sizeof(*cur));
+}
+
+void lag_trace_cursor_release(struct lag_trace_cursor *cur)
+{
+	free(cur->buffer);
+	lag_trace_cursor_init(cur);
+}
+
+/* Finds the chunk's records, in the buffer where they are not in memory: as many as there are. */
+static enum lag_status load_records(struct lag_trace_cursor *cur, const struct lag_trace_reader *rd)
+{
+	uint64_t at = cur->offset + sizeof(cur->chunk);
+	uint32_t committed = atomic_load_explicit(&cur->chunk.committed, memory_order_relaxed);
+
+	if (rd->bytes) {
+		cur->records = rd->bytes + at;
+		cur->n_bytes = rd->n - at < committed ? (uint32_t)(rd->n - at) : committed;
+	} else {
+		if (!cur->buffer)
+			cur->buffer = lag_calloc(1, LAG_CHUNK_ROOM);
+		if (!cur->buffer)
+			return LAG_ERR_SYSTEM;
+		cur->records = cur->buffer;
+		cur->n_bytes = (uint32_t)read_at(rd, cur->buffer, committed, at);
 	}
+	/* Cut off here: the records before the cut are still good. */
+	if (cur->n_bytes < committed)
+		note_damage(&cur->damage, &cur->damage.bad_records, at + cur->n_bytes);
+	return LAG_OK;
+}
+
+enum lag_status lag_trace_cursor_enter(struct lag_trace_cursor *cur,
+				       const struct lag_trace_reader *rd, size_t i)
+{
+	const struct chunk_ref *ref = &LAG_VEC_AT(&rd->chunks, struct chunk_ref, i);
+	uint32_t state = atomic_load_explicit(&ref->head.state, memory_order_relaxed);
+
+	memcpy((void *)&cur->chunk, (const void *)&ref->head, sizeof(cur->chunk));
+	cur->offset = ref->offset;
+	cur->at = cur->n_bytes = 0;
+	if (lag_failed(load_records(cur, rd)))
+		return LAG_ERR_SYSTEM;
+	if (state == LAG_CHUNK_SEALED && cur->n_bytes == cur->chunk.committed &&
+	    lag_chunk_crc(&cur->chunk, cur->records, cur->n_bytes) != cur->chunk.crc) {
+		note_damage(&cur->damage, &cur->damage.bad_chunks, cur->offset);
+		cur->n_bytes = 0;
+		return LAG_WARN;
+	}
+	lag_codec_start(&cur->codec, cur->chunk.base_ns);
+	return LAG_OK;
+}
+
+enum lag_status lag_trace_cursor_next(struct lag_trace_cursor *cur, struct lag_record *rec)
+{
+	while (cur->at < cur->n_bytes) {
+		size_t used = 0;
+		enum lag_status st = lag_record_decode(
+			cur->records + cur->at, cur->n_bytes - cur->at, &used, &cur->codec, rec);
+
+		if (st == LAG_ERR_INPUT) {
+			note_damage(&cur->damage, &cur->damage.bad_records,
+				    cur->offset + sizeof(cur->chunk) + cur->at);
+			cur->n_bytes = cur->at;
+			break;
+		}
+		cur->at += (uint32_t)used;
+		if (st == LAG_OK)
+			return LAG_OK;
+		cur->damage.unknown_records++;
+	}
+	return LAG_END;
+}
+
+static void add_damage(struct lag_trace_damage *to, struct lag_trace_damage *from)
+{
+	if ((from->bad_chunks || from->bad_records) &&
+	    (!(to->bad_chunks || to->bad_records || to->missing_chunks) ||
+	     from->first_offset < to->first_offset))
+		to->first_offset = from->first_offset;
+	to->bad_chunks += from->bad_chunks;
+	to->bad_records += from->bad_records;
+	to->unknown_records += from->unknown_records;
+	*from = (struct lag_trace_damage){ 0 };
+}
+
+enum lag_status lag_trace_reader_next(struct lag_trace_reader *rd, struct lag_record *rec,
+				      uint32_t *producer, uint64_t *tid)
+{
+	struct lag_trace_cursor *cur = &rd->cursor;
+
+	while (lag_trace_cursor_next(cur, rec) != LAG_OK) {
+		add_damage(&rd->damage, &cur->damage);
+		if (rd->chunk == rd->chunks.n)
+			return LAG_END;
+		/* LAG_WARN: it has no records, and the damage is counted. */
+		if (lag_failed(lag_trace_cursor_enter(cur, rd, rd->chunk++)))
+			return LAG_ERR_SYSTEM;
+	}
+	*producer = cur->chunk.producer;
+	*tid = cur->chunk.tid;
+	return LAG_OK;
 }

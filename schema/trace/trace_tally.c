@@ -4,16 +4,20 @@
 
 #include <string.h>
 
+#include "schema/record/codec.h"
+
 static void add_open_chunk(struct lag_trace_tally *tally, const uint8_t *at, uint32_t committed,
 			   int64_t base_ns)
 {
 	const uint8_t *p = at + sizeof(struct lag_chunk_header), *end = p + committed;
+	struct lag_codec codec;
 	struct lag_record rec;
 	size_t used;
 
+	lag_codec_start(&codec, base_ns);
 	while (p < end) {
 		enum lag_status status =
-			lag_record_decode(p, (size_t)(end - p), &used, &base_ns, &rec);
+			lag_record_decode(p, (size_t)(end - p), &used, &codec, &rec);
 
 		if (lag_failed(status))
 			return;

@@ -254,8 +254,9 @@ static void seal(struct lag_trace_producer *prod)
 
 	if (!chunk)
 		return;
-	chunk->crc = lag_crc32c(0, chunk + 1, prod->used);
+	prod->last_time = prod->codec.time_ns;
 	chunk->n_records = prod->n_records;
+	chunk->crc = lag_chunk_crc(chunk, chunk + 1, prod->used);
 	atomic_store_explicit(&chunk->state, LAG_CHUNK_SEALED, memory_order_release);
 	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
 		if (prod->written[i]) {
@@ -278,6 +279,7 @@ static bool roll(struct lag_trace_producer *prod)
 	if (!chunk)
 		return false;
 	seal(prod);
+	lag_codec_start(&prod->codec, prod->last_time);
 	chunk->producer = prod->id;
 	chunk->producer_seq = prod->seq++;
 	chunk->tid = prod->tid;
@@ -292,7 +294,7 @@ static bool roll(struct lag_trace_producer *prod)
 static size_t put(struct lag_trace_producer *prod, const struct lag_record *rec)
 {
 	return prod->chunk ? lag_record_encode((uint8_t *)(prod->chunk + 1) + prod->used,
-					       LAG_CHUNK_ROOM - prod->used, &prod->last_time, rec)
+					       LAG_CHUNK_ROOM - prod->used, &prod->codec, rec)
 			   : 0;
 }
 

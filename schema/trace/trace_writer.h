@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "schema/record/codec.h"
 #include "schema/trace/trace_format.h"
 
 struct lag_trace_file {
@@ -28,7 +29,8 @@ struct lag_trace_producer {
 	struct lag_trace_file *file;
 	struct lag_chunk_header *chunk; /* current, mapped; NULL before the first append */
 	uint32_t id, seq, used;
-	int64_t last_time;
+	int64_t last_time; /* where the next chunk begins */
+	struct lag_codec codec;
 	uint64_t tid;
 	uint32_t n_strings, n_configs;       /* ids given so far */
 	uint32_t strings_used, configs_used; /* slots taken; a full cache starts over */

@@ -179,7 +179,7 @@ def check_damage_is_named(tmp, run):
     files = sorted(run.glob("*.lag"))
     data = [file.read_bytes() for file in files]
     (hurt / files[0].name).write_bytes(data[0])
-    (hurt / files[1].name).write_bytes(data[1][:8192 + 40000])
+    (hurt / files[1].name).write_bytes(data[1][:8192 + 12000])
     (hurt / files[2].name).write_bytes(b"")
     (hurt / "copy.lag").write_bytes(data[0])
     laggard("merge", hurt, "-o", tmp / "hurt.db")

@@ -10,6 +10,7 @@ import struct
 import sys
 
 NONE = None
+NOT_RECORDED = -(1 << 63)
 CHUNK, PAGE, FIRST = 65536, 4096, 8192
 MAGIC, CHUNK_MAGIC = 0x0A1A476C2067616C, 0x4B4E4843
 KINDS = 64
@@ -81,52 +82,108 @@ def unzigzag(v):
     return (v >> 1) ^ -(v & 1)
 
 
-def decode(data, at, end, last_time):
-    """One record at data[at:end]: (name, fields, next offset, time base)."""
-    kind = data[at]
-    n, at = varint(data, at + 1, end)
-    stop = at + n
-    if stop > end:
-        raise Bad("cut record")
-    if kind not in RECORDS:
-        if kind == 0 or kind >= KINDS:
-            raise Bad("no record")
-        return "unknown", {}, stop, last_time
-    name, fields = RECORDS[kind]
-    out = {}
-    for field, kind in fields:
-        if at >= stop:
-            out[field] = 0 if kind == "STR" else NONE
-            continue
-        if kind == "HASH":
-            if stop - at < 8:
-                raise Bad("hash")
-            out[field] = struct.unpack_from("<q", data, at)[0]
-            at += 8
-            continue
-        v, at = varint(data, at, stop)
-        if kind == "TIME":
-            last_time = signed(last_time + unzigzag(v))
-            out[field] = last_time
-        elif kind == "AFTER":
-            out[field] = NONE if v == 0 else signed(last_time + unzigzag(v - 1))
-        elif kind == "INT":
-            out[field] = unzigzag(v)
-        elif kind == "OPT":
-            out[field] = NONE if v == 0 else signed(v - 1)
+class Field:
+    """State of a COUNT, UINT, INT, OPT, STR or HASH field."""
+
+    def __init__(self, kind):
+        self.next = self.before = 0
+        self.recorded = kind == "STR"
+        self.counts = kind == "COUNT"
+
+    def take(self, number):
+        """number: None where the bit is clear."""
+        if number == 0:
+            self.recorded = not self.recorded
+        elif number is not None:
+            value = signed(self.next + unzigzag(number))
+            self.recorded = value != NOT_RECORDED
+            if self.recorded:
+                self.next = value
+        if not self.recorded:
+            return NONE
+        value = self.next
+        if value == NOT_RECORDED:
+            return NONE
+        if self.counts:
+            step = signed(value - self.before)
+            self.before = value
+            self.next = signed(value + (step if 0 <= step <= 7 else 1))
+        return value
+
+
+class Kind:
+    """What a chunk's earlier records of a kind leave behind."""
+
+    def __init__(self, fields, time):
+        self.maps = []
+        self.time = time
+        self.fields = [Field(kind) for _, kind in fields]
+
+
+class Chunk:
+    """Decodes the records of one chunk."""
+
+    def __init__(self, data, at, end, base):
+        self.data, self.at, self.end, self.time = data, at, end, base
+        self.kinds = {}
+
+    def varint(self):
+        value, self.at = varint(self.data, self.at, self.end)
+        return value
+
+    def map_of(self, state, where):
+        if where == 3:
+            bits = self.varint()
+            if bits >> 24:
+                raise Bad("map")
         else:
-            out[field] = v
-    if name == "string":
-        out["text"] = bytes(data[at:stop]).decode("utf-8", "replace")
-    elif at != stop and name in RECORDS:
-        pass  # fields newer than this reader
-    return name, out, stop, last_time
+            if where >= len(state.maps):
+                raise Bad("map not given")
+            bits = state.maps.pop(where)
+        state.maps = [bits] + state.maps[:2]
+        return bits
+
+    def record(self):
+        """One record: (name, fields)."""
+        head = self.data[self.at]
+        self.at += 1
+        number = head & 63
+        if number == 0:
+            raise Bad("no record")
+        name, fields = RECORDS.get(number, ("unknown", []))
+        state = self.kinds.setdefault(number, Kind(fields, self.time))
+        bits = self.map_of(state, head >> 6)
+        out = {}
+        time = state.time
+        for i, (field, kind) in enumerate(fields):
+            v = self.varint() if bits >> i & 1 else None
+            if kind == "TIME":
+                time = signed(time + unzigzag(v or 0))
+                out[field] = time if time != NOT_RECORDED else NONE
+                self.time = time
+            elif kind == "AFTER":
+                if v is not None:
+                    time = signed(time + v)
+                out[field] = NONE if v is None or time == NOT_RECORDED else time
+            else:
+                out[field] = state.fields[i].take(v)
+        state.time = time
+        for i in range(len(fields), 24):
+            if bits >> i & 1:
+                self.varint()
+        if name == "string":
+            n = self.varint()
+            if n > 32768 or self.at + n > self.end:
+                raise Bad("cut string")
+            out["text"] = bytes(self.data[self.at:self.at + n]).decode("utf-8", "surrogateescape")
+            self.at += n
+        return name, out
 
 
 class Trace:
-    def __init__(self, path):
-        self.path = path
-        self.records = []  # (producer, tid, name, fields); STR fields are texts
+    def __init__(self, path, texts=True):
+        self.path, self.texts = path, texts
+        self.records = []  # (producer, tid, name, fields); with texts, STR fields are texts
         self.damage = []
         self.data = data = open(path, "rb").read()
         if len(data) < FIRST:
@@ -134,6 +191,8 @@ class Trace:
         head = struct.unpack_from("<QIIIIQQq16s64s", data, 0)
         if head[0] != MAGIC:
             raise Bad("%s: no trace" % path)
+        if head[1] != 2:
+            raise Bad("%s: version %d" % (path, head[1]))
         raw = bytearray(data[:struct.calcsize("<QIIIIQQq16s64s")])
         raw[20:24] = b"\0\0\0\0"
         if crc32c(raw) != head[4]:
@@ -149,10 +208,11 @@ class Trace:
         for at in range(FIRST, len(data), CHUNK):
             if at + 64 > len(data):
                 break
-            h = struct.unpack_from("<IIIIQqIIIIQQ", data, at)
-            if h[7] == 0:
+            h = struct.unpack_from("<IIIIQqQIIIIQ", data, at)
+            if h[9] == 0 and h[8] == 0 and h[0] in (0, CHUNK_MAGIC):
                 continue
-            if h[0] != CHUNK_MAGIC or h[1] != (at - FIRST) // CHUNK or h[6] > CHUNK - 64:
+            if (h[0] != CHUNK_MAGIC or h[1] != (at - FIRST) // CHUNK or h[8] > CHUNK - 64
+                    or h[9] not in (1, 2)):
                 self.damage.append("chunk header at %#x" % at)
                 continue
             chunks.append((h[2], h[3], at, h))
@@ -167,16 +227,18 @@ class Trace:
 
     def chunk(self, producer, at, h, strings):
         data, pos = self.data, at + 64
-        end, time, n = pos + h[6], h[5], 0
+        end, n = pos + h[8], 0
         if end > len(data):
             self.damage.append("chunk at %#x is cut" % at)
             end = len(data)
-        if h[7] == 2 and crc32c(data[pos:end]) != h[8]:
+        elif h[9] == 2 and crc32c(data[at:at + 48] + data[pos:end]) != h[10]:
             self.damage.append("chunk checksum at %#x" % at)
             return
-        while pos < end:
+        chunk = Chunk(data, pos, end, h[5])
+        while chunk.at < end:
+            pos = chunk.at
             try:
-                name, fields, pos, time = decode(data, pos, end, time)
+                name, fields = chunk.record()
             except Bad as e:
                 self.damage.append("record at %#x: %s" % (pos, e))
                 return
@@ -186,13 +248,13 @@ class Trace:
                 self.records.append((producer, h[4], name, fields))
                 continue
             for field, kind in RECORDS_BY_NAME.get(name, ()):
-                if kind == "STR":
+                if kind == "STR" and self.texts:
                     if fields[field] not in strings:
-                        self.damage.append("record at %#x: no string %d" % (pos, fields[field]))
+                        self.damage.append("record at %#x: no string %s" % (pos, fields[field]))
                     fields[field] = strings.get(fields[field], "?")
             self.records.append((producer, h[4], name, fields))
-        if h[7] == 2 and n != h[9]:
-            self.damage.append("chunk at %#x: %d records, header says %d" % (at, n, h[9]))
+        if h[9] == 2 and n != h[7]:
+            self.damage.append("chunk at %#x: %d records, header says %d" % (at, n, h[7]))
 
     def of(self, name):
         return [f for _, _, k, f in self.records if k == name]
@@ -207,8 +269,8 @@ class Trace:
 RECORDS_BY_NAME = {name: fields for name, fields in RECORDS.values()}
 
 
-def read(path):
-    return Trace(path)
+def read(path, texts=True):
+    return Trace(path, texts)
 
 
 def main():

@@ -369,7 +369,7 @@ static void cut_empty_and_foreign_files_do_not_stop_the_rest(void **state)
 	one_kernel("b", 1, 3, T0, 0, "run");
 	copy_file("b.lag", "c.lag");
 	(void)snprintf(path, sizeof(path), "%s/b.lag", dir);
-	assert_int_equal(truncate(path, 8192 + 64 + 90), 0);
+	assert_int_equal(truncate(path, 8192 + 64 + 60), 0);
 	(void)snprintf(path, sizeof(path), "%s/c.lag", dir);
 	assert_int_equal(truncate(path, 0), 0);
 	(void)snprintf(path, sizeof(path), "%s/d.lag", dir);

@@ -89,13 +89,14 @@ static size_t records(struct lab *lab, enum lag_record_kind kind, struct lag_rec
 		      size_t max)
 {
 	const uint8_t *p = (const uint8_t *)(lab->prod->chunk + 1), *end = p + lab->prod->used;
-	int64_t time = lab->prod->chunk->base_ns;
+	struct lag_codec codec;
 	size_t used, n = 0;
 
+	lag_codec_start(&codec, lab->prod->chunk->base_ns);
 	for (; p < end; p += used) {
 		struct lag_record rec;
 
-		assert_int_equal(lag_record_decode(p, (size_t)(end - p), &used, &time, &rec),
+		assert_int_equal(lag_record_decode(p, (size_t)(end - p), &used, &codec, &rec),
 				 LAG_OK);
 		if (rec.kind == kind && n < max)
 			out[n++] = rec;
