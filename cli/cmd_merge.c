@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard merge RUN...: recordings in, one trace file out; progress and a closing line on stderr. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +93,12 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	lag_buf_release(&line);
 }
 
+static bool choose_writer(const char *name, enum lag_db_writer_kind *kind)
+{
+	*kind = name && strcmp(name, "sql") == 0 ? LAG_DB_WRITER_SQL : LAG_DB_WRITER_PAGES;
+	return !name || *kind == LAG_DB_WRITER_SQL || strcmp(name, "pages") == 0;
+}
+
 static int run(const struct lag_args *args)
 {
 	struct progress progress = { .show = !lag_args_has(args, "quiet") &&
@@ -110,6 +118,13 @@ static int run(const struct lag_args *args)
 	struct lag_err err = { 0 };
 	enum lag_status st;
 
+	if (!choose_writer(lag_args_get(args, "writer"), &opts.writer)) {
+		(void)lag_err_set(&err, LAG_ERR_USAGE, "no writer '%s': pages or sql",
+				  lag_args_get(args, "writer"));
+		return lag_cmd_fail("merge", &err);
+	}
+	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	lag_ending_block(&progress.ends);
 	st = lag_merge_run(&opts, &receipt, &err);
 	if (progress.drawn)
@@ -132,6 +147,7 @@ static const struct lag_opt options[] = {
 	  "collective wall none" },
 	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
 	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },
+	{ 0, "writer", "HOW", "how events get into the file (default: pages)", "pages sql" },
 	{ 'q', "quiet", NULL, "no progress and no closing line", NULL },
 };
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "schema/base/err.h"
+#include "schema/db/db_write.h"
 
 enum lag_merge_phase {
 	LAG_MERGE_READ = 0, /* done and total are bytes of input */
@@ -30,6 +31,7 @@ struct lag_merge_opts {
 	const char *rename_path; /* file of "regex => name" lines, or NULL */
 	bool keep_empty;         /* write a trace without ranks rather than fail */
 	bool cpu_ops;            /* keep framework operators of imported traces */
+	enum lag_db_writer_kind writer;
 	/* Called now and then when not NULL; false cancels the merge (nothing is left behind). */
 	bool (*progress)(void *state, const struct lag_merge_progress *progress);
 	void *progress_state;

@@ -40,13 +40,14 @@ static enum lag_status write_all(struct lag_writer *w, struct lag_err *err)
 enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 				struct lag_merge_receipt *receipt, struct lag_err *err)
 {
+	struct lag_db_writer_opts opts = { .writer = m->opts->writer };
 	struct lag_writer w = { .m = m };
 	enum lag_status st = LAG_OK;
 
 	if (m->opts->rename_path)
 		st = lag_renames_load(m->opts->rename_path, &w.renames, err);
 	if (st == LAG_OK)
-		st = lag_db_writer_open(path, &w.db, err);
+		st = lag_db_writer_open(path, &opts, &w.db, err);
 	if (st == LAG_OK)
 		st = write_all(&w, err);
 	if (st == LAG_OK)

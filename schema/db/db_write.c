@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bulk load by prepared inserts. */
+/* Opening, inserting, finishing; prepared inserts. db_pages.c does what SQLite does not. */
 #include "schema/db/db_write.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/base/buf.h"
 #include "schema/base/mem.h"
 #include "schema/db/db_internal.h"
+#include "schema/db/db_writer.h"
 #include "schema/sql/begin.sql.h"
 #include "schema/sql/finish.sql.h"
 #include "schema/sql/index.sql.h"
@@ -15,13 +15,7 @@
 #include "schema/sql/schema.sql.h"
 #include "schema/sql/views.sql.h"
 
-struct lag_db_writer {
-	struct lag_db *db;
-	struct lag_stmt *insert[LAG_TABLE_LIMIT];
-	struct lag_buf text; /* cleaned copy of a value */
-};
-
-static const size_t n_columns[LAG_TABLE_LIMIT] = {
+const uint8_t lag_table_columns[LAG_TABLE_LIMIT] = {
 #define LAG_TABLE(name, columns) [LAG_TABLE_##name] = (columns),
 #include "schema/db/tables.def"
 };
@@ -39,7 +33,7 @@ static enum lag_status prepare_all(struct lag_db_writer *w, struct lag_err *err)
 			return lag_err_set(err, LAG_ERR_USAGE, "table %d has no insert", i);
 		if (st != LAG_OK)
 			return st;
-		if ((size_t)sqlite3_bind_parameter_count(w->insert[i]->sqlite) != n_columns[i]) {
+		if (sqlite3_bind_parameter_count(w->insert[i]->sqlite) != lag_table_columns[i]) {
 			return lag_err_set(err, LAG_ERR_USAGE, "insert %d has the wrong columns",
 					   i);
 		}
@@ -47,8 +41,24 @@ static enum lag_status prepare_all(struct lag_db_writer *w, struct lag_err *err)
 	return LAG_OK;
 }
 
-enum lag_status lag_db_writer_open(const char *path, struct lag_db_writer **out,
-				   struct lag_err *err)
+enum lag_status lag_db_writer_begin(struct lag_db_writer *w, struct lag_err *err)
+{
+	enum lag_status st = prepare_all(w, err);
+
+	return st == LAG_OK ? lag_db_exec(w->db, lag_sql_begin, err) : st;
+}
+
+static enum lag_status open_sql(struct lag_db_writer *w, struct lag_err *err)
+{
+	enum lag_status st = lag_db_create(w->path, &w->db, err);
+
+	if (st == LAG_OK)
+		st = lag_db_exec(w->db, lag_sql_schema, err);
+	return st == LAG_OK ? lag_db_writer_begin(w, err) : st;
+}
+
+enum lag_status lag_db_writer_open(const char *path, const struct lag_db_writer_opts *opts,
+				   struct lag_db_writer **out, struct lag_err *err)
 {
 	struct lag_db_writer *w = lag_calloc(1, sizeof(*w));
 	enum lag_status st;
@@ -56,13 +66,18 @@ enum lag_status lag_db_writer_open(const char *path, struct lag_db_writer **out,
 	*out = NULL;
 	if (!w)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	st = lag_db_create(path, &w->db, err);
-	if (st == LAG_OK)
-		st = lag_db_exec(w->db, lag_sql_schema, err);
-	if (st == LAG_OK)
-		st = prepare_all(w, err);
-	if (st == LAG_OK)
-		st = lag_db_exec(w->db, lag_sql_begin, err);
+	w->kind = opts ? opts->writer : LAG_DB_WRITER_PAGES;
+	w->file.fd = -1;
+	w->path = strdup(path);
+	(void)pthread_mutex_init(&w->lock, NULL);
+	lag_row_log_init(&w->log, w->path);
+	if (!w->path) {
+		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	} else if (w->kind == LAG_DB_WRITER_SQL) {
+		st = open_sql(w, err);
+	} else {
+		st = lag_db_pages_open(w, err);
+	}
 	if (st != LAG_OK) {
 		lag_db_writer_close(w);
 		return st;
@@ -123,44 +138,92 @@ static enum lag_status bind(struct lag_db_writer *w, struct lag_stmt *stmt, int 
 	return lag_stmt_bind_text(stmt, param, v->s ? clean(w, v->s) : NULL, err);
 }
 
-static enum lag_status run(struct lag_stmt *stmt, struct lag_err *err)
+static enum lag_status execute(struct lag_stmt *stmt, struct lag_err *err)
 {
 	enum lag_status st = lag_stmt_step(stmt, err);
 
 	return st == LAG_END ? LAG_OK : st;
 }
 
-enum lag_status lag_db_insert(struct lag_db_writer *w, enum lag_table table,
-			      const struct lag_value *values, size_t n, struct lag_err *err)
+enum lag_status lag_db_insert_sql(struct lag_db_writer *w, enum lag_table table,
+				  const struct lag_value *values, size_t n, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
 
-	if (n != n_columns[table]) {
-		return lag_err_set(err, LAG_ERR_USAGE, "table %d has %zu columns, not %zu",
-				   (int)table, n_columns[table], n);
-	}
+	(void)pthread_mutex_lock(&w->lock);
 	for (size_t i = 0; i < n && st == LAG_OK; i++)
 		st = bind(w, w->insert[table], (int)i + 1, &values[i], err);
-	return st == LAG_OK ? run(w->insert[table], err) : st;
+	if (st == LAG_OK)
+		st = execute(w->insert[table], err);
+	(void)pthread_mutex_unlock(&w->lock);
+	return st;
+}
+
+enum lag_status lag_db_insert_ints_sql(struct lag_db_writer *w, enum lag_table table,
+				       const int64_t *values, size_t n, struct lag_err *err)
+{
+	enum lag_status st = LAG_OK;
+
+	(void)pthread_mutex_lock(&w->lock);
+	for (size_t i = 0; i < n && st == LAG_OK; i++)
+		st = lag_stmt_bind_int(w->insert[table], (int)i + 1, values[i], err);
+	if (st == LAG_OK)
+		st = execute(w->insert[table], err);
+	(void)pthread_mutex_unlock(&w->lock);
+	return st;
+}
+
+static enum lag_status check_columns(enum lag_table table, size_t n, struct lag_err *err)
+{
+	if (n == lag_table_columns[table])
+		return LAG_OK;
+	return lag_err_set(err, LAG_ERR_USAGE, "table %d has %u columns, not %zu", (int)table,
+			   lag_table_columns[table], n);
+}
+
+enum lag_status lag_db_insert(struct lag_db_writer *w, enum lag_table table,
+			      const struct lag_value *values, size_t n, struct lag_err *err)
+{
+	enum lag_status st = check_columns(table, n, err);
+	int64_t ints[LAG_TABLE_COLUMNS_MAX];
+
+	if (st != LAG_OK)
+		return st;
+	if (w->kind == LAG_DB_WRITER_SQL)
+		return lag_db_insert_sql(w, table, values, n, err);
+	if (!w->set[table])
+		return lag_row_log_add(&w->log, table, values, n, err);
+	for (size_t i = 0; i < n; i++) {
+		if (values[i].type != LAG_V_INT) {
+			return lag_err_set(err, LAG_ERR_USAGE, "table %d holds integers only",
+					   (int)table);
+		}
+		ints[i] = values[i].i;
+	}
+	return lag_db_pages_insert(w, table, ints, err);
 }
 
 enum lag_status lag_db_insert_ints(struct lag_db_writer *w, enum lag_table table,
 				   const int64_t *values, size_t n, struct lag_err *err)
 {
-	enum lag_status st = LAG_OK;
+	enum lag_status st = check_columns(table, n, err);
+	struct lag_value row[LAG_TABLE_COLUMNS_MAX];
 
-	if (n != n_columns[table]) {
-		return lag_err_set(err, LAG_ERR_USAGE, "table %d has %zu columns, not %zu",
-				   (int)table, n_columns[table], n);
-	}
-	for (size_t i = 0; i < n && st == LAG_OK; i++)
-		st = lag_stmt_bind_int(w->insert[table], (int)i + 1, values[i], err);
-	return st == LAG_OK ? run(w->insert[table], err) : st;
+	if (st != LAG_OK)
+		return st;
+	if (w->kind == LAG_DB_WRITER_SQL)
+		return lag_db_insert_ints_sql(w, table, values, n, err);
+	if (w->set[table])
+		return lag_db_pages_insert(w, table, values, err);
+	for (size_t i = 0; i < n; i++)
+		row[i] = LAG_INT(values[i]);
+	return lag_row_log_add(&w->log, table, row, n, err);
 }
 
 enum lag_status lag_db_writer_finish(struct lag_db_writer *w, struct lag_err *err)
 {
-	enum lag_status st = lag_db_exec(w->db, lag_sql_index, err);
+	enum lag_status st = w->kind == LAG_DB_WRITER_SQL ? lag_db_exec(w->db, lag_sql_index, err)
+							  : lag_db_pages_finish(w, err);
 
 	if (st == LAG_OK)
 		st = lag_db_exec(w->db, lag_sql_views, err);
@@ -175,7 +238,11 @@ void lag_db_writer_close(struct lag_db_writer *w)
 		return;
 	for (int i = 0; i < LAG_TABLE_LIMIT; i++)
 		lag_stmt_free(w->insert[i]);
+	lag_db_pages_close(w);
+	lag_row_log_release(&w->log);
 	lag_buf_release(&w->text);
 	lag_db_close(w->db);
+	(void)pthread_mutex_destroy(&w->lock);
+	free(w->path);
 	free(w);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills a new merged trace: tables first, then rows, then indexes and views, all in one transaction. */
+/* Fills a new merged trace. Rows of EVENT tables (tables.def) become pages of the file without SQLite
+ * having a hand in it; it makes the schema before, and inserts all other rows when these are there. Or
+ * SQLite does it all, which takes many times as long: the oracle, and the way out.
+ *
+ * A failure may leave a file that is of no use: the caller removes it. */
 #ifndef SCHEMA_DB_DB_WRITE_H
 #define SCHEMA_DB_DB_WRITE_H
 
@@ -35,11 +39,22 @@ struct lag_value {
 
 struct lag_db_writer; /* owned by the caller */
 
-/* Makes the tables in the empty file at path and begins. */
-enum lag_status lag_db_writer_open(const char *path, struct lag_db_writer **out,
-				   struct lag_err *err) LAG_MUST_USE;
+enum lag_db_writer_kind {
+	LAG_DB_WRITER_PAGES = 0,
+	LAG_DB_WRITER_SQL,
+};
 
-/* One row; n is the table's number of columns. */
+struct lag_db_writer_opts {
+	enum lag_db_writer_kind writer;
+};
+
+/* Makes the tables in the empty file at path and begins. opts: NULL = all zero. */
+enum lag_status lag_db_writer_open(const char *path, const struct lag_db_writer_opts *opts,
+				   struct lag_db_writer **out, struct lag_err *err) LAG_MUST_USE;
+
+/* One row; n is the table's number of columns. Ids of an EVENT table ascend from row to row (and lie
+ * before or after those of a run, db_run.h). For one thread at a time. What SQLite refuses may come to
+ * light at the end only. */
 enum lag_status lag_db_insert(struct lag_db_writer *w, enum lag_table table,
 			      const struct lag_value *values, size_t n,
 			      struct lag_err *err) LAG_MUST_USE;
