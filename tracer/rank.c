@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank from the environment. What sits closest to the process wins: torchrun inside srun inherits
- * srun's SLURM_PROCID, which is the node agent's, and mpirun inside a Slurm job the same. All values
- * come from one launcher's family, never mixed. */
+/* Rank from the environment: what sits closest to the process wins, and all values come from one
+ * launcher's family, never mixed. */
 #include "tracer/rank.h"
 
 #include <stdlib.h>
@@ -10,21 +9,10 @@
 static const struct family {
 	const char *rank, *world, *local_rank, *local_world, *node, *restart;
 } families[] = {
-	{ "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
-	  "TORCHELASTIC_RESTART_COUNT" },
-	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-	  "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK", NULL },
-	{ "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-	  "MV2_COMM_WORLD_LOCAL_SIZE", NULL, NULL },
-	{ "PALS_RANKID", NULL, "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_NODEID", NULL },
-	{ "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL, NULL, NULL },
-	{ "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
-	  "JSM_NAMESPACE_LOCAL_SIZE", NULL, NULL },
-	{ "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_NODEID",
-	  "SLURM_RESTART_COUNT" },
-	{ "PMIX_RANK", NULL, NULL, NULL, NULL, NULL },
-	{ "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL },
-	{ "JOB_COMPLETION_INDEX", NULL, NULL, NULL, NULL, NULL },
+
+#define LAG_LAUNCHER(rank, world, local, local_world, node, restart) \
+	{ rank, world, local, local_world, node, restart },
+#include "schema/launchers.def"
 };
 
 static int64_t number(const char *name)
