@@ -142,23 +142,30 @@ static enum lag_status check_identity(struct lag_db *db, struct lag_err *err)
 	return st;
 }
 
-enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_err *err)
+enum lag_status lag_db_connect_readonly(const char *path, struct lag_db **out, struct lag_err *err)
 {
 	struct lag_buf uri = { 0 };
+	enum lag_status st;
+
+	*out = NULL;
+	uri_of(&uri, path);
+	st = uri.failed ? lag_err_set(err, LAG_ERR_SYSTEM, "no memory")
+			: connect(lag_buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, out,
+				  err);
+	lag_buf_release(&uri);
+	return st;
+}
+
+enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_err *err)
+{
 	enum lag_status st;
 
 	*out = NULL;
 	st = check_is_sqlite(path, err);
 	if (lag_failed(st))
 		return st;
-	uri_of(&uri, path);
-	if (uri.failed) {
-		lag_buf_release(&uri);
-		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	}
-	st = connect(lag_buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, out, err);
-	lag_buf_release(&uri);
-	if (st == LAG_OK && *out)
+	st = lag_db_connect_readonly(path, out, err);
+	if (st == LAG_OK)
 		trust_tables_only((*out)->sqlite);
 	if (st == LAG_OK)
 		st = check_identity(*out, err);

@@ -19,4 +19,8 @@ struct lag_stmt {
  * LAG_ERR_SYSTEM. */
 enum lag_status lag_db_fail(sqlite3 *sqlite, const char *what, struct lag_err *err);
 
+/* A connection that reads the file at path as it lies there: read-only, immutable, nothing else set. */
+enum lag_status lag_db_connect_readonly(const char *path, struct lag_db **out,
+					struct lag_err *err) LAG_MUST_USE;
+
 #endif
