@@ -13,13 +13,15 @@
 
 #include "merge/names.h"
 #include "merge/state.h"
+#include "schema/db/foreign.h"
 
 /* "runs/a/" gives "a.db", "x/trace.json.gz" gives "trace.db", in the current directory. */
 static enum lag_status default_output(const char *input, char *out, size_t room,
 				      struct lag_err *err)
 {
-	static const char *const endings[] = { ".gz",  ".zst", ".xz",   ".bz2",   ".lz4", ".tar",
-					       ".tgz", ".zip", ".json", ".trace", ".pt",  ".lag" };
+	static const char *const endings[] = { ".gz",  ".zst", ".xz",    ".bz2",  ".lz4",
+					       ".tar", ".tgz", ".zip",   ".json", ".trace",
+					       ".pt",  ".lag", ".sqlite" };
 	char *full = realpath(input, NULL);
 	const char *slash;
 	size_t n;
@@ -43,19 +45,18 @@ static enum lag_status default_output(const char *input, char *out, size_t room,
 /* Overwriting is for traces: a slip such as `-fo *.lag` must not cost a recording. */
 static bool may_be_overwritten(const char *path, const struct stat *sb)
 {
-	char head[16];
+	uint8_t head[128];
 	FILE *file;
-	bool trace;
+	size_t n;
 
 	if (sb->st_size == 0)
 		return true;
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	trace = fread(head, 1, sizeof(head), file) == sizeof(head) &&
-		memcmp(head, "SQLite format 3", sizeof(head)) == 0;
+	n = fread(head, 1, sizeof(head), file);
 	(void)fclose(file);
-	return trace;
+	return lag_foreign_is_ours(head, n);
 }
 
 /* What is in the output's place. A link stands for what it points to. */
