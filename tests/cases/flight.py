@@ -154,6 +154,69 @@ def count_of(name, e):
     return None if name == "all_to_all" else total
 
 
+def hang(db, code):
+    doc = json.loads(run("report", "hang", db, "--format", "json", code=code).stdout)
+    return ([(r["rank"], r["verdict"]) for r in doc["rows"] if r["kind"] == "suspect"],
+            [r for r in doc["rows"] if r["kind"] == "communicator"])
+
+
+def check_hang(folder):
+    """Two ranks made here: as far as each other, one silent, one dump missing, nothing under way."""
+    world = ("0", "default_pg")
+    done, open_ = entry(0, world, 1), {"state": "scheduled"}
+    cases = (
+        ([done], [done], (1, 1), (1, 1), [], 0),
+        ([done, entry(1, world, 2, **open_)], [done], (2, 1), (1, 1), [(1, "never called it")], 1),
+        ([done, entry(1, world, 2, **open_)], [], (2, 1), (1, 1), [(1, "never called it")], 1),
+        ([done, entry(1, world, 2, **open_)], [done, entry(1, world, 2, **open_)], (2, 1), (2, 1),
+         [(None, "cannot tell")], 3),
+        ([done, entry(1, world, 2, state="started")], [done, entry(1, world, 2, state="started")], (2, 1),
+         (2, 1), [(None, "communication")], 1),
+        ([done, entry(1, world, 2, **open_)], [done, entry(1, world, 2)], (2, 1), (2, 2), [(0, "its own")], 1),
+        ([done, entry(1, world, 2, **open_)], None, (2, 1), None, [(1, "no record")], 3),
+    )
+    for number, (a, b, status_a, status_b, expected, code) in enumerate(cases):
+        paths = []
+        for rank, (entries, status) in enumerate(((a, status_a), (b, status_b))):
+            if entries is None:
+                continue
+            paths.append(os.path.join(folder, f"hang{number}_dump_{rank}"))
+            with open(paths[-1], "wb") as file:
+                pickle.dump(dump(rank, entries, *status), file)
+        db = os.path.join(folder, "hang.db")
+        run("merge", *paths, "-o", db, "-f")
+        assert hang(db, code)[0] == expected, (number, hang(db, code))
+
+
+def check_real_hang(folder, case):
+    """The suspects are the ranks that the faults were injected into, and those whom the reference names."""
+    source, db = os.path.join(DATA, case), os.path.join(folder, case + ".db")
+    with open(os.path.join(source, "fault_injection.log"), encoding="utf-8") as file:
+        faults = json.loads(file.readline().split(":")[1])
+    with open(os.path.join(source, "reference.txt"), encoding="utf-8") as file:
+        named = [int(r) for r in file.read().splitlines()[1].split("|")[5].split(",")]
+    suspects, comms = hang(db, 1)
+    assert [r for r, _ in suspects] == faults, suspects
+    assert set(named) <= set(faults), named
+    verdict = "never called it" if case == "lock_gil_1st" else "its own"
+    assert all(v == verdict for _, v in suspects), suspects
+    expert = [c for c in comms if c["description"] == "EXPERT_MODEL_PARALLEL_GROUP" and c["verdict"] == verdict]
+    assert len(expert) == 1 and all(str(r) in expert[0]["text"] for r in faults), expert
+    # A rank without its dump stays suspect, and says why.
+    for empty in (False, True):
+        fewer = os.path.join(folder, f"{case}_{empty}")
+        os.mkdir(fewer)
+        for rank in range(16):
+            with open(os.path.join(source, f"_dump_{rank}"), "rb") as file:
+                data = file.read()
+            if rank == faults[0] and not empty:
+                continue
+            with open(os.path.join(fewer, f"_dump_{rank}"), "wb") as file:
+                file.write(b"" if rank == faults[0] else data)
+        run("merge", fewer, "-o", db, "-f")
+        assert sorted(hang(db, 1)[0]) == sorted([(faults[0], "no record"), (faults[1], verdict)]), hang(db, 1)
+
+
 def check_real(folder, case):
     source, db = os.path.join(DATA, case), os.path.join(folder, case + ".db")
     run("merge", source, "-o", db, "-f")
@@ -196,11 +259,13 @@ def main():
         check_made(folder)
         check_refused(folder)
         check_damaged(folder)
+        check_hang(folder)
         if not os.path.isdir(DATA):
             print("no real dumps at hand: those checks are skipped")
             return 0
         for case in ("gpu_error_1st", "lock_gil_1st"):
             check_real(folder, case)
+            check_real_hang(folder, case)
     return 0
 
 
