@@ -35,8 +35,10 @@ static struct traffic *count(const struct lag_trace *t)
 	for (size_t i = 0; traffic && i < t->n_launches; i++) {
 		const struct lag_launch *l = &t->launches[i];
 
+		if (l->start_ns == LAG_NONE)
+			continue; /* not started, or not on record */
 		traffic[l->comm].n_launches++;
-		if (l->start_ns != LAG_NONE && l->end_ns != LAG_NONE)
+		if (l->end_ns != LAG_NONE)
 			traffic[l->comm].time_ns += l->end_ns - l->start_ns;
 	}
 	return traffic;
@@ -72,7 +74,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_int(out, traffic[c].n_ops);
 		lag_table_int(out, traffic[c].bytes);
 		lag_table_int(out, traffic[c].n_launches);
-		lag_table_int(out, traffic[c].time_ns);
+		lag_table_int(out, traffic[c].n_ops && !traffic[c].n_launches ? LAG_NONE
+									      : traffic[c].time_ns);
 	}
 	lag_table_note(out, "layout: %s (confidence %.2f): %s", roles->shape, roles->confidence,
 		       roles->why);

@@ -236,9 +236,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	finding_rows(lag_context_trace(ctx), &findings, out);
 	if (!lag_failed(status))
 		status = trust_rows(ctx, out, err);
-	out->outcome = findings.accuses  ? LAG_OUTCOME_FINDING
-		       : findings.unsure ? LAG_OUTCOME_UNSURE
-					 : LAG_OUTCOME_FINE;
+	out->outcome = findings.accuses || findings.stands ? LAG_OUTCOME_FINDING
+		       : findings.unsure                   ? LAG_OUTCOME_UNSURE
+							   : LAG_OUTCOME_FINE;
 	if (!lag_context_has_all_steps(ctx)) {
 		lag_table_note(out, "who is late and what the replay wins: of the whole run, and "
 				    "as shares of its mean step");

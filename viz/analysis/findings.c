@@ -10,6 +10,7 @@
 
 #include "viz/analysis/stat.h"
 
+#define HANG_TOLD    4    /* suspects on the summary */
 #define WORTH_SAYING 0.01 /* of the step */
 
 static enum lag_status mean_step(struct lag_context *ctx, bool of_run, struct lag_mean_step *out,
@@ -378,6 +379,43 @@ static int by_gain(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
+/* Whoever holds up a job that stands comes before everything else. */
+static enum lag_status from_hang(struct lag_context *ctx, struct lag_findings *out)
+{
+	struct lag_table hang;
+	size_t told = 0;
+
+	if (!table_of(ctx, "hang", &hang))
+		return LAG_OK;
+	out->stands = hang.outcome == LAG_OUTCOME_FINDING;
+	for (size_t i = 0; i < hang.n_rows && told < HANG_TOLD && out->stands; i++) {
+		int64_t rank = int_of(&hang, i, "rank"), seq = int_of(&hang, i, "seq");
+		char who[96] = "", number[32] = "";
+		struct lag_found *f;
+
+		if (strcmp(text_of(&hang, i, "kind"), "suspect") != 0)
+			continue;
+		f = add(out, "hang", LAG_NONE, 0, rank);
+		if (!f) {
+			lag_table_release(&hang);
+			return LAG_ERR_SYSTEM;
+		}
+		if (rank != LAG_NONE)
+			(void)snprintf(who, sizeof(who), "rank %lld: ", (long long)rank);
+		if (seq != LAG_NONE)
+			(void)snprintf(number, sizeof(number), " %lld", (long long)seq);
+		(void)snprintf(f->text, sizeof(f->text),
+			       "the job stands, %s%s (%s%s of %.60s); %lld ranks wait in the end: "
+			       "report hang",
+			       who, text_of(&hang, i, "verdict"), text_of(&hang, i, "function"),
+			       number, text_of(&hang, i, "communicator"),
+			       (long long)int_of(&hang, i, "waiting"));
+		told++;
+	}
+	lag_table_release(&hang);
+	return LAG_OK;
+}
+
 /* Whether lateness can be judged at all: more than one rank, and all of them on record. */
 static bool can_judge(const struct lag_trace *t)
 {
@@ -408,6 +446,8 @@ enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_m
 		status = from_exposed(ctx, mean, out);
 	if (!lag_failed(status))
 		status = from_copies(mean, out);
+	if (!lag_failed(status))
+		status = from_hang(ctx, out);
 	if (lag_failed(status)) {
 		lag_findings_release(out);
 		return lag_err_set(err, status, "summary: no memory");

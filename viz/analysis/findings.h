@@ -19,6 +19,7 @@ struct lag_findings {
 	int64_t without_stragglers_gain_ns; /* of one step; LAG_NONE not known */
 	double bubble_ideal;                /* share of the step; NaN n/a */
 	bool accuses;                       /* a straggler is named */
+	bool stands;                        /* something that had not ended holds up the job */
 	bool unsure;                        /* who is late cannot be told, of some rank at least */
 	char withheld[160];                 /* why blame is withheld; "" = it is not */
 };

@@ -76,6 +76,11 @@ static void check_whole(struct work *w)
 			 : 0;
 	if (n_more > 0)
 		n_missing += (size_t)n_more;
+	if (!w->trace->n_gpu) {
+		(void)snprintf(w->out->withheld, sizeof(w->out->withheld),
+			       "no GPU work is on record: who was slow cannot be known");
+		return;
+	}
 	if (n_missing) {
 		(void)snprintf(w->out->withheld, sizeof(w->out->withheld),
 			       "%zu of %lld ranks are not on record: who was late cannot be known",
