@@ -332,6 +332,7 @@ static enum lag_status emit_complete(struct lag_kineto *k, struct lag_err *err)
 		k->part.process.start_ns = k->scan.event.ts_ns;
 		return LAG_OK;
 	case LAG_KC_OTHER:
+	case LAG_KC_LIMIT:
 		break;
 	}
 	/* The autograd profiler of 2020 had no categories. */

@@ -90,6 +90,7 @@ static enum lag_status read_arg(struct lag_kineto_scan *s, const struct lag_kine
 
 	if (st != LAG_OK)
 		return st;
+	e->has_args = true;
 	if (list && arg->type == LAG_KA_GRID)
 		return read_triple(s, e->grid, err);
 	if (list && arg->type == LAG_KA_BLOCK)
@@ -139,7 +140,7 @@ enum lag_status lag_kineto_read_event(struct lag_kineto_scan *s, struct lag_err 
 	unsigned depth = r->depth;
 	enum lag_status st;
 
-	lag_kineto_event_reset(&s->event);
+	lag_kineto_event_reset(s);
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
 		enum lag_kineto_member member;
 

@@ -56,6 +56,20 @@ static const char *scan_triple(const char *p, const char *limit, int64_t out[3])
 	return p + 1;
 }
 
+static inline const char *skip(const char *p, const char *limit)
+{
+	return *p == '{' || *p == '[' ? lag_json_scan_value(p, limit)
+				      : lag_json_scan_scalar(p, limit);
+}
+
+/* Shapes and types of inputs, which most operators have, say something about communication only. */
+static bool is_of_use(const struct lag_kineto_event *e, const struct lag_kineto_arg *arg)
+{
+	bool shape = arg->type == LAG_KA_DIMS || arg->slot == LAG_KT_INPUT_TYPE;
+
+	return !shape || e->cat == LAG_KC_ANNOTATION || e->cat == LAG_KC_OTHER;
+}
+
 static const char *scan_arg(struct lag_kineto_scan *s, const struct lag_kineto_arg *arg,
 			    const char *p, const char *limit)
 {
@@ -64,6 +78,7 @@ static const char *scan_arg(struct lag_kineto_scan *s, const struct lag_kineto_a
 		arg->type == LAG_KA_TEXT ? (enum lag_kineto_slot)arg->slot : LAG_KT_SCRATCH;
 	struct lag_span value;
 
+	e->has_args = true;
 	if (*p == '"') {
 		p = scan_text(s, slot, p, limit, &value);
 		if (p)
@@ -85,48 +100,67 @@ static const char *scan_arg(struct lag_kineto_scan *s, const struct lag_kineto_a
 			return scan_triple(p, limit, e->grid);
 		if (arg->type == LAG_KA_BLOCK)
 			return scan_triple(p, limit, e->block);
-		if (arg->type == LAG_KA_DIMS || arg->type == LAG_KA_TEXT)
-			return NULL;
+		if (arg->type == LAG_KA_TEXT || arg->type == LAG_KA_DIMS)
+			return is_of_use(e, arg) ? NULL : lag_json_scan_value(p, limit);
 	}
 	return lag_json_scan_value(p, limit);
 }
 
-/* From a key's opening quote to its value; NULL for keys with escapes too. */
-static inline const char *scan_key(const char *p, const char *limit, struct lag_span *key)
+/* Which of the 32 bytes at a and b are equal. */
+static inline uint32_t equal32(const char *a, const char *b)
 {
-	bool escaped = false;
-	const char *end = *p == '"' ? lag_json_scan_string(p + 1, limit, &escaped) : NULL;
+#ifdef __SSE2__
+	const __m128i *x = (const __m128i *)(const void *)a, *y = (const __m128i *)(const void *)b;
+	__m128i lo = _mm_cmpeq_epi8(_mm_loadu_si128(x), _mm_loadu_si128(y));
+	__m128i hi = _mm_cmpeq_epi8(_mm_loadu_si128(x + 1), _mm_loadu_si128(y + 1));
 
-	if (!end || escaped)
-		return NULL;
-	*key = (struct lag_span){ p + 1, (size_t)(end - p - 1) };
-	p = lag_json_scan_space(end + 1, limit);
-	return *p == ':' ? lag_json_scan_space(p + 1, limit) : NULL;
+	return (uint32_t)_mm_movemask_epi8(lo) | (uint32_t)_mm_movemask_epi8(hi) << 16;
+#else
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < 32; i++)
+		mask |= (uint32_t)(a[i] == b[i]) << i;
+	return mask;
+#endif
 }
 
-static const char *scan_args(struct lag_kineto_scan *s, const char *p, const char *limit)
+/* 64 bytes must be readable at p. */
+static inline bool stands_at(const struct lag_kineto_key *k, const char *p)
 {
-	if (*p != '{' || !lag_kineto_wants_args(s))
-		return lag_json_scan_value(p, limit);
-	p = lag_json_scan_space(p + 1, limit);
-	if (*p == '}')
-		return p + 1;
-	for (;;) {
-		const struct lag_kineto_arg *arg;
-		struct lag_span key;
+	if ((equal32(k->text, p) | (uint32_t)k->beyond) != UINT32_MAX)
+		return false;
+	if (k->n > 32 &&
+	    (equal32(k->text + 32, p + 32) | (uint32_t)(k->beyond >> 32)) != UINT32_MAX)
+		return false;
+	return k->n != 0;
+}
 
-		p = scan_key(p, limit, &key);
-		if (!p || p >= limit)
-			return NULL;
-		arg = lag_kineto_arg(s, key.text, key.n);
-		p = arg ? scan_arg(s, arg, p, limit) : lag_json_scan_value(p, limit);
-		if (!p)
-			return NULL;
-		p = lag_json_scan_space(p, limit);
-		if (*p != ',')
-			return *p == '}' ? p + 1 : NULL;
-		p = lag_json_scan_space(p + 1, limit);
+/* The category at the quote at p, most often one that was seen before. */
+static const char *scan_cat(struct lag_kineto_scan *s, const char *p, const char *limit)
+{
+	struct lag_kineto_seen_cat *seen;
+	struct lag_span value;
+	uint64_t first;
+	const char *end;
+
+	memcpy(&first, p + 1, sizeof(first));
+	seen = &s->seen_cats[first * 0x9e3779b97f4a7c15u >> 58];
+	if (seen->n && (equal32(seen->text, p + 1) | seen->beyond) == UINT32_MAX) {
+		s->event.cat = seen->cat;
+		s->event.category = (struct lag_span){ p + 1, seen->n - 1 };
+		return p + 1 + seen->n;
 	}
+	end = scan_text(s, LAG_KT_SCRATCH, p, limit, &value);
+	if (!end)
+		return NULL;
+	lag_kineto_set_member(s, LAG_KM_CAT, value);
+	if ((size_t)(end - p) - 1 < sizeof(seen->text) && value.text == p + 1) {
+		seen->n = (size_t)(end - p) - 1;
+		seen->beyond = UINT32_MAX << seen->n;
+		memcpy(seen->text, p + 1, seen->n);
+		seen->cat = s->event.cat;
+	}
+	return end;
 }
 
 static inline const char *scan_number_member(struct lag_kineto_event *e,
@@ -160,11 +194,16 @@ static inline const char *scan_member(struct lag_kineto_scan *s, enum lag_kineto
 {
 	struct lag_span value;
 
-	if (member == LAG_KM_ARGS)
-		return scan_args(s, p, limit);
 	if (member == LAG_KM_OTHER)
 		return lag_json_scan_value(p, limit);
 	if (*p == '"') {
+		if (member == LAG_KM_CAT)
+			return scan_cat(s, p, limit);
+		if (member == LAG_KM_PHASE && p[2] == '"' && p[1] >= '0') {
+			s->event.phase = p[1];
+			if (p[1] != '\\' && p[1] != 0x7f)
+				return p + 3;
+		}
 		p = scan_text(s, member == LAG_KM_NAME ? LAG_KT_NAME : LAG_KT_SCRATCH, p, limit,
 			      &value);
 		if (p)
@@ -173,29 +212,60 @@ static inline const char *scan_member(struct lag_kineto_scan *s, enum lag_kineto
 	}
 	if (*p == '-' || lag_json_is_digit(*p))
 		return scan_number_member(&s->event, member, p, limit);
-	return lag_json_scan_value(p, limit);
+	return skip(p, limit);
+}
+
+#define AT_EVENT 0u /* instead of the key before */
+#define AT_ARGS  1u
+
+/* Events of one phase and category have the same keys. */
+static inline unsigned context_of(const struct lag_kineto_event *e)
+{
+	unsigned phase = e->phase == 'X' ? 0u : e->phase == 's' ? 1u : e->phase == 'f' ? 2u : 3u;
+
+	return phase * LAG_KC_LIMIT + (unsigned)e->cat;
 }
 
 const char *lag_kineto_scan_event(struct lag_kineto_scan *s, const char *p, const char *limit)
 {
-	lag_kineto_event_reset(&s->event);
-	p = lag_json_scan_space(p + 1, limit);
-	if (*p == '}')
-		return p + 1;
-	for (;;) {
-		struct lag_span key;
+	struct lag_kineto_keys *keys = &s->keys;
+	struct lag_kineto_event *e = &s->event;
+	bool in_args = false, wanted = false;
+	unsigned before = AT_EVENT;
+	uint8_t(*context)[2];
 
-		p = scan_key(p, limit, &key);
-		if (!p || p >= limit)
-			return NULL;
-		p = scan_member(s, lag_kineto_member(key.text, key.n), p, limit);
-		if (!p)
-			return NULL;
-		p = lag_json_scan_space(p, limit);
-		if (*p != ',')
-			return *p == '}' ? p + 1 : NULL;
-		p = lag_json_scan_space(p + 1, limit);
+	lag_kineto_event_reset(s);
+	context = keys->next[context_of(e)];
+	while (p && p < limit) {
+		uint8_t *next = context[before];
+		const struct lag_kineto_key *k = &keys->keys[next[0]];
+
+		if (!stands_at(k, p)) {
+			k = &keys->keys[next[1]];
+			if (!stands_at(k, p))
+				k = lag_kineto_learn(s, p, limit, before <= AT_ARGS, next);
+			if (!k)
+				return NULL;
+		}
+		before = k->index;
+		p += k->n;
+		if (k->end) {
+			if (!in_args)
+				return p;
+			in_args = false;
+		} else if (in_args) {
+			p = k->arg && wanted ? scan_arg(s, k->arg, p, limit) : skip(p, limit);
+		} else if (k->member == LAG_KM_ARGS && *p == '{') {
+			before = AT_ARGS;
+			in_args = true;
+			wanted = lag_kineto_wants_args(s);
+		} else {
+			p = scan_member(s, k->member, p, limit);
+			if (k->member == LAG_KM_PHASE || k->member == LAG_KM_CAT)
+				context = keys->next[context_of(e)];
+		}
 	}
+	return NULL;
 }
 
 static enum lag_status next_careful(struct lag_kineto_scan *s, struct lag_err *err)
@@ -228,7 +298,7 @@ enum lag_status lag_kineto_next(struct lag_kineto_scan *s, struct lag_err *err)
 		const char *limit, *p = lag_json_peek_element(r, &limit), *end;
 		enum lag_status st;
 
-		end = p && *p == '{' ? lag_kineto_scan_event(s, p, limit) : NULL;
+		end = p && *p == '{' && !s->careful ? lag_kineto_scan_event(s, p, limit) : NULL;
 		if (end) {
 			s->n_plain++;
 			r->at = r->base + (uint64_t)(p - r->bytes);

@@ -137,6 +137,14 @@ static void add_word(struct lag_kineto_words *words, const char *text, int value
 
 void lag_kineto_init_words(struct lag_kineto_scan *s)
 {
+	for (size_t i = 0; i < LAG_KI_LIMIT; i++)
+		s->blank.i[i] = LAG_NONE;
+	for (size_t i = 0; i < 3; i++)
+		s->blank.grid[i] = s->blank.block[i] = LAG_NONE;
+	for (size_t i = 0; i < LAG_KT_LIMIT; i++)
+		s->blank.text[i] = LAG_SPAN("");
+	s->event.has_args = true;
+	lag_kineto_event_reset(s);
 	for (size_t i = 0; i < sizeof(cats) / sizeof(cats[0]); i++)
 		add_word(&s->cats, cats[i].name, (int)cats[i].cat);
 	for (size_t i = 0; i < sizeof(args) / sizeof(args[0]); i++)
@@ -190,18 +198,21 @@ enum lag_kineto_member lag_kineto_member(const char *text, size_t n)
 	}
 }
 
-void lag_kineto_event_reset(struct lag_kineto_event *e)
+void lag_kineto_event_reset(struct lag_kineto_scan *s)
 {
+	struct lag_kineto_event *e = &s->event;
+	const struct lag_kineto_event *blank = &s->blank;
+
 	e->phase = 0;
 	e->cat = LAG_KC_OTHER;
+	e->category = LAG_SPAN("");
 	e->ts_ns = e->dur_ns = e->pid = e->tid = LAG_NONE;
 	e->legacy_gpu = false;
-	for (size_t i = 0; i < LAG_KI_LIMIT; i++)
-		e->i[i] = LAG_NONE;
-	for (size_t i = 0; i < 3; i++)
-		e->grid[i] = e->block[i] = LAG_NONE;
-	for (size_t i = 0; i < LAG_KT_LIMIT; i++)
-		e->text[i] = LAG_SPAN("");
+	e->text[LAG_KT_NAME] = LAG_SPAN("");
+	if (!e->has_args)
+		return;
+	e->has_args = false;
+	memcpy(&e->i, &blank->i, sizeof(*e) - offsetof(struct lag_kineto_event, i));
 }
 
 /* An id that is a number, "123" or "stream 7"; LAG_NONE when it is only text. */
@@ -249,6 +260,7 @@ void lag_kineto_set_member(struct lag_kineto_scan *s, enum lag_kineto_member mem
 		break;
 	case LAG_KM_CAT:
 		e->cat = find_cat(s, value);
+		e->category = value;
 		break;
 	case LAG_KM_NAME:
 		e->text[LAG_KT_NAME] = value;
@@ -275,6 +287,7 @@ void lag_kineto_set_member(struct lag_kineto_scan *s, enum lag_kineto_member mem
 void lag_kineto_set_arg(struct lag_kineto_event *e, const struct lag_kineto_arg *arg,
 			struct lag_span value)
 {
+	e->has_args = true;
 	if (arg->type == LAG_KA_TEXT) {
 		e->text[arg->slot] = value;
 	} else if (arg->type == LAG_KA_U64) {

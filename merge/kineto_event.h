@@ -22,6 +22,7 @@ enum lag_kineto_cat {
 	LAG_KC_EVENT,
 	LAG_KC_OVERHEAD,
 	LAG_KC_TRACE,
+	LAG_KC_LIMIT,
 };
 
 /* Integer arguments. */
@@ -74,9 +75,11 @@ enum lag_kineto_slot {
 struct lag_kineto_event {
 	char phase;
 	enum lag_kineto_cat cat;
-	int64_t ts_ns, dur_ns; /* LAG_NONE: absent or no number */
-	int64_t pid, tid;      /* digits also where they come as "123" or "stream 7" */
-	bool legacy_gpu;       /* pid "CUDA functions" of the old autograd profiler */
+	struct lag_span category; /* as written; borrowed until the next event */
+	int64_t ts_ns, dur_ns;    /* LAG_NONE: absent or no number */
+	int64_t pid, tid;         /* digits also where they come as "123" or "stream 7" */
+	bool legacy_gpu;          /* pid "CUDA functions" of the old autograd profiler */
+	bool has_args;            /* something below is set */
 	int64_t i[LAG_KI_LIMIT];
 	int64_t grid[3], block[3];
 	struct lag_span text[LAG_KT_LIMIT]; /* borrowed until the next event */
@@ -111,12 +114,58 @@ struct lag_kineto_arg {
 	int slot;
 };
 
+enum lag_kineto_member {
+	LAG_KM_OTHER,
+	LAG_KM_PHASE,
+	LAG_KM_CAT,
+	LAG_KM_NAME,
+	LAG_KM_PID,
+	LAG_KM_TID,
+	LAG_KM_TS,
+	LAG_KM_DUR,
+	LAG_KM_ARGS
+};
+
+/* What stands between two values: the end of an object, or what leads to the next value, from the
+ * comma (or the object's brace) over the key to behind the colon. Traces have few of them, each mostly
+ * followed by the same next one, so that a key costs one comparison. */
+struct lag_kineto_key {
+	char text[64];
+	size_t n;
+	uint64_t beyond; /* a set bit for each byte of text from n on */
+	uint8_t index;   /* own place in the table */
+	bool end;
+	enum lag_kineto_member member;    /* its meaning in an event, */
+	const struct lag_kineto_arg *arg; /* and among arguments; NULL: none */
+};
+
+#define LAG_KINETO_KEYS 256
+
+struct lag_kineto_keys {
+	struct lag_kineto_key keys[LAG_KINETO_KEYS];
+	unsigned n;
+	/* Which two keys followed before, by phase, category and key. */
+	uint8_t next[4 * LAG_KC_LIMIT][LAG_KINETO_KEYS][2];
+	uint8_t by_hash[2 * LAG_KINETO_KEYS];
+};
+
+/* A category as it was written before, with its closing quote. */
+struct lag_kineto_seen_cat {
+	char text[32];
+	size_t n;        /* 0: none; else below 32 */
+	uint32_t beyond; /* a set bit for each byte of text from n on */
+	enum lag_kineto_cat cat;
+};
+
 struct lag_kineto_scan {
 	struct lag_json_reader json;
-	struct lag_kineto_event event;
+	struct lag_kineto_event event, blank;
 	bool all_args;               /* also those that no record is made from */
+	bool careful;                /* for tests: never the fast way */
 	uint64_t n_plain, n_careful; /* events by the way they were read */
 	struct lag_kineto_words cats, args;
+	struct lag_kineto_keys keys;
+	struct lag_kineto_seen_cat seen_cats[64];
 	struct lag_buf kept[LAG_KT_LIMIT]; /* decoded texts */
 };
 
@@ -133,22 +182,15 @@ enum lag_status lag_kineto_next(struct lag_kineto_scan *s, struct lag_err *err) 
 /* import_kineto_scan.c: the plain object at p, NULL where it is not plain. */
 const char *lag_kineto_scan_event(struct lag_kineto_scan *s, const char *p, const char *limit);
 
+/* import_kineto_keys.c: the key at p that is not the expected one; *next will expect it. first: p is at
+ * an object's beginning. NULL: not plain. */
+const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const char *p,
+					      const char *limit, bool first, uint8_t next[2]);
+
 /* import_kineto_event.c: the object whose beginning json has just delivered, in any state. */
 enum lag_status lag_kineto_read_event(struct lag_kineto_scan *s, struct lag_err *err) LAG_MUST_USE;
 
 /* import_kineto_words.c */
-enum lag_kineto_member {
-	LAG_KM_OTHER,
-	LAG_KM_PHASE,
-	LAG_KM_CAT,
-	LAG_KM_NAME,
-	LAG_KM_PID,
-	LAG_KM_TID,
-	LAG_KM_TS,
-	LAG_KM_DUR,
-	LAG_KM_ARGS
-};
-
 void lag_kineto_init_words(struct lag_kineto_scan *s);
 enum lag_kineto_member lag_kineto_member(const char *text, size_t n);
 /* 16 bytes must be readable at text. NULL: not one that laggard knows. */
@@ -159,7 +201,7 @@ void lag_kineto_set_member(struct lag_kineto_scan *s, enum lag_kineto_member mem
 			   struct lag_span value);
 void lag_kineto_set_arg(struct lag_kineto_event *e, const struct lag_kineto_arg *arg,
 			struct lag_span value);
-void lag_kineto_event_reset(struct lag_kineto_event *e);
+void lag_kineto_event_reset(struct lag_kineto_scan *s);
 /* Whether any argument of this event is of use; true while that is not known. */
 bool lag_kineto_wants_args(const struct lag_kineto_scan *s);
 

@@ -56,16 +56,22 @@ const char *lag_json_scan_odd(const char *p)
 const char *lag_json_scan_number(const char *p, const char *limit)
 {
 	const char *first;
+	unsigned bits;
 
 	p += *p == '-';
 	first = p;
-	while (lag_json_is_digit(*p) && p < limit)
-		p++;
+	do {
+		bits = lag_json_digit_bits(lag_json_load8(p));
+		p += bits / 8;
+	} while (bits == 64 && p < limit);
 	if (p == first || (*first == '0' && p != first + 1))
 		return NULL;
 	if (*p == '.') {
-		for (first = ++p; lag_json_is_digit(*p) && p < limit;)
-			p++;
+		first = ++p;
+		do {
+			bits = lag_json_digit_bits(lag_json_load8(p));
+			p += bits / 8;
+		} while (bits == 64 && p < limit);
 		if (p == first)
 			return NULL;
 	}
@@ -96,8 +102,7 @@ static const char *scan_word(const char *p)
 	return memcmp(p, "false", 5) == 0 ? p + 5 : NULL;
 }
 
-/* A string, number or word. */
-static const char *scan_scalar(const char *p, const char *limit)
+const char *lag_json_scan_scalar(const char *p, const char *limit)
 {
 	bool escaped;
 
@@ -146,7 +151,7 @@ const char *lag_json_scan_value(const char *p, const char *limit)
 			}
 			p++;
 		} else {
-			p = scan_scalar(p, limit);
+			p = lag_json_scan_scalar(p, limit);
 			if (!p)
 				return NULL;
 		}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of a Kineto trace as they stand in this file, learnt while it is read. A text that was valid
+ * once is valid wherever it stands between two values. */
+#include "merge/kineto_event.h"
+
+#include "schema/base/map.h"
+
+/* Places below these are no keys: the beginnings of an event and of its arguments. The last one holds
+ * what is too long to be learnt, or comes when all places are taken. */
+#define FIRST_KEY 2
+#define OTHER_KEY (LAG_KINETO_KEYS - 1)
+
+/* From p over the key to the value, or over the object's end. */
+static const char *read_key(struct lag_kineto_scan *s, const char *p, const char *limit, bool first,
+			    struct lag_kineto_key *key)
+{
+	const char *text, *end;
+	bool escaped = false;
+
+	*key = (struct lag_kineto_key){ 0 };
+	p = lag_json_scan_space(p, limit);
+	if (first) {
+		if (*p != '{')
+			return NULL;
+		p = lag_json_scan_space(p + 1, limit);
+	}
+	if (*p == '}') {
+		key->end = true;
+		return p + 1;
+	}
+	if (!first) {
+		if (*p != ',')
+			return NULL;
+		p = lag_json_scan_space(p + 1, limit);
+	}
+	text = p + 1;
+	end = *p == '"' ? lag_json_scan_string(text, limit, &escaped) : NULL;
+	if (!end || escaped)
+		return NULL;
+	key->member = lag_kineto_member(text, (size_t)(end - text));
+	key->arg = lag_kineto_arg(s, text, (size_t)(end - text));
+	p = lag_json_scan_space(end + 1, limit);
+	return *p == ':' ? lag_json_scan_space(p + 1, limit) : NULL;
+}
+
+const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const char *p,
+					      const char *limit, bool first, uint8_t next[2])
+{
+	struct lag_kineto_keys *keys = &s->keys;
+	struct lag_kineto_key key;
+	const char *end = read_key(s, p, limit, first, &key);
+	unsigned slot, at;
+
+	if (!end || end > limit)
+		return NULL;
+	key.n = (size_t)(end - p);
+	if (key.n <= sizeof(key.text)) {
+		memcpy(key.text, p, key.n);
+		slot = (unsigned)lag_hash_bytes(p, key.n) % (2 * LAG_KINETO_KEYS);
+		for (; (at = keys->by_hash[slot]); slot = (slot + 1) % (2 * LAG_KINETO_KEYS)) {
+			if (keys->keys[at].n == key.n &&
+			    memcmp(keys->keys[at].text, p, key.n) == 0) {
+				next[1] = next[0];
+				next[0] = (uint8_t)at;
+				return &keys->keys[at];
+			}
+		}
+		keys->n = keys->n < FIRST_KEY ? FIRST_KEY : keys->n;
+		if (keys->n < OTHER_KEY) {
+			key.index = (uint8_t)keys->n;
+			key.beyond = key.n < 64 ? UINT64_MAX << key.n : 0;
+			next[1] = next[0];
+			next[0] = keys->by_hash[slot] = (uint8_t)keys->n;
+			keys->keys[keys->n] = key;
+			return &keys->keys[keys->n++];
+		}
+	}
+	key.index = OTHER_KEY;
+	keys->keys[OTHER_KEY] = key;
+	return &keys->keys[OTHER_KEY];
+}
