@@ -189,6 +189,7 @@ static void finish(void)
 		lag_sink_seal();
 		writer.prod->chunk = own;
 	}
+	lag_trace_file_settle(writer.file);
 	lag_self_receipt(writer.prod, thread_ns(), true);
 	lag_trace_producer_close(writer.prod);
 	atomic_store(&c->clean_exit, 1);

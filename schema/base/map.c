@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear probing at load <= 1/2; the mixer is splitmix64's finaliser, the byte hash FNV-1a, mixed. */
+/* Linear probing at load <= 1/2; the mixer is splitmix64's finaliser, bytes are hashed by words of 8:
+ * names of kernels are long, and the tracer looks each of them up. */
 #include "schema/base/map.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "schema/base/mem.h"
 
@@ -23,11 +25,19 @@ uint64_t lag_hash_pair(uint64_t a, uint64_t b)
 uint64_t lag_hash_bytes(const void *bytes, size_t n)
 {
 	const unsigned char *p = bytes;
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = 0xcbf29ce484222325u ^ n, word = 0;
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	return lag_hash_u64(h ^ n);
+	for (size_t left = n; left; left -= left < 8 ? left : 8, p += 8) {
+		word = 0;
+		if (left >= 8) {
+			memcpy(&word, p, 8);
+		} else {
+			memcpy(&word, p, left);
+		}
+		h = (h ^ word) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 32;
+	}
+	return lag_hash_u64(h);
 }
 
 static struct lag_map_slot *probe(struct lag_map_slot *slots, size_t cap, uint64_t key)

@@ -33,18 +33,21 @@ static inline int64_t lag_plus(int64_t a, int64_t b)
 }
 
 /* Writes v at p, which has room for LAG_VARINT_MAX bytes (all may be touched); returns what follows it.
- * Up to 56 bits go without a branch, since lengths in a trace are nothing that a processor can guess. */
+ * Two to four bytes go without a branch: which it is, a processor cannot guess in a trace. */
 static inline uint8_t *lag_varint_put(uint8_t *p, uint64_t v)
 {
-	unsigned more = (63u - (unsigned)__builtin_clzll(v | 1)) / 7;
+	if (v < 0x80) {
+		*p = (uint8_t)v;
+		return p + 1;
+	}
+	if (v < 0x10000000) {
+		uint32_t x = (uint32_t)v, more = 1u + (x > 0x3fff) + (x > 0x1fffff);
 
-	if (more < 8) {
-		v = (v & 0x0fffffff) | (v & 0x00fffffff0000000) << 4;
-		v = (v & 0x00003fff00003fff) | (v & 0x0fffc0000fffc000) << 2;
-		v = (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
-		v |= UINT64_C(0x8080808080808080) & ((UINT64_C(1) << 8 * more) - 1);
-		v = htole64(v);
-		memcpy(p, &v, sizeof(v));
+		x = (x & 0x3fff) | (x & 0xfffc000) << 2;
+		x = (x & 0x7f007f) | (x & 0x3f803f80) << 1;
+		x |= 0x808080u >> (24 - 8 * more);
+		x = htole32(x);
+		memcpy(p, &x, sizeof(x));
 		return p + more + 1;
 	}
 	for (; v >= 0x80; v >>= 7)
@@ -53,9 +56,9 @@ static inline uint8_t *lag_varint_put(uint8_t *p, uint64_t v)
 	return p;
 }
 
-/* The byte by byte way, for the last bytes of an input and for long ones. */
-static inline const uint8_t *lag_varint_get_slowly(const uint8_t *p, const uint8_t *end,
-						   uint64_t *v)
+/* Byte by byte: the last ones of an input, and long ones. */
+__attribute__((cold)) static inline const uint8_t *
+lag_varint_get_slowly(const uint8_t *p, const uint8_t *end, uint64_t *v)
 {
 	*v = 0;
 	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
@@ -73,20 +76,23 @@ static inline const uint8_t *lag_varint_get_slowly(const uint8_t *p, const uint8
 /* Reads one; what follows it, or NULL when it does not end before `end` or has more than 64 bits. */
 static inline const uint8_t *lag_varint_get(const uint8_t *p, const uint8_t *end, uint64_t *v)
 {
-	uint64_t word, stop;
+	uint32_t x, stop;
 
-	if (end - p < (ptrdiff_t)sizeof(word))
+	if (p < end && *p < 0x80) {
+		*v = *p;
+		return p + 1;
+	}
+	if (end - p < (ptrdiff_t)sizeof(x))
 		return lag_varint_get_slowly(p, end, v);
-	memcpy(&word, p, sizeof(word));
-	word = le64toh(word);
-	stop = ~word & 0x8080808080808080;
+	memcpy(&x, p, sizeof(x));
+	x = le32toh(x);
+	stop = ~x & 0x80808080;
 	if (!stop)
 		return lag_varint_get_slowly(p, end, v);
-	word &= (stop ^ (stop - 1)) & 0x7f7f7f7f7f7f7f7f;
-	word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
-	word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
-	*v = (word & 0x0fffffff) | (word & 0x0fffffff00000000) >> 4;
-	return p + (unsigned)__builtin_ctzll(stop) / 8 + 1;
+	x &= (stop ^ (stop - 1)) & 0x7f7f7f7f;
+	x = (x & 0x7f007f) | (x & 0x7f007f00) >> 1;
+	*v = (x & 0x3fff) | (x & 0x3fff0000) >> 2;
+	return p + (unsigned)__builtin_ctz(stop) / 8 + 1;
 }
 
 #endif

@@ -3,6 +3,7 @@
  * the traced program's threads. */
 #include "schema/record/codec.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "schema/base/varint.h"
@@ -15,19 +16,10 @@
 
 #define FIELD_BIT(record, name) (UINT32_C(1) << (offsetof(struct lag_rec_##record, name) / 8))
 
-struct shape {
-	uint16_t n_fields;
-	uint16_t at; /* of the kind's fields in the codec's */
-};
+#define UNROLL LAG_CODEC_SLACK
+#define INLINE static inline __attribute__((always_inline)) /* once for each kind given */
 
-static const struct shape shapes[LAG_REC_LIMIT] = {
-#define LAG_RECORD(name, number)                        \
-	[number] = { sizeof(struct lag_rec_##name) / 8, \
-		     offsetof(struct lag_codec_fields, name) / 8 },
-#include "schema/record/record.def"
-};
-
-/* Bits of the fields of one type, by kind. */
+/* Bits of the fields of some types, by kind. */
 static const uint32_t times[LAG_REC_LIMIT] = {
 #define LAG_RECORD(name, number) [number] = 0
 #define LAG_FIELD(record, name, type) \
@@ -48,7 +40,19 @@ static const uint32_t strings[LAG_REC_LIMIT] = {
 #include "schema/record/record.def"
 };
 
+/* Where the kind's fields are among all, and how many they are; 0 for a number that is no kind. */
+static const struct shape {
+	uint16_t at, n_fields;
+} shapes[LAG_REC_LIMIT] = {
+
+#define LAG_RECORD(name, number)                                  \
+	[number] = { offsetof(struct lag_codec_fields, name) / 8, \
+		     sizeof(struct lag_rec_##name) / 8 },
+#include "schema/record/record.def"
+};
+
 _Static_assert(LAG_RECORD_FIELDS_MAX <= 24, "a map has four bytes at most");
+_Static_assert(LAG_RECORD_FIELDS_MAX % UNROLL == 0 && UNROLL == 4, "no field beyond the last");
 _Static_assert(LAG_REC_LIMIT <= 1 << MAPS_SHL, "kind and map fit the head byte");
 
 void lag_codec_start(struct lag_codec *codec, int64_t base_ns)
@@ -89,21 +93,92 @@ static uint8_t *put_head(uint8_t *p, struct lag_codec *codec, unsigned kind, uin
 	return which == MAP_GIVEN ? lag_varint_put(p, map) : p;
 }
 
-/* Fields that count on go on by as much as last time, when that was a small step. */
-static void count_on(struct lag_codec *codec, unsigned kind, const int64_t *field)
+/* One bit a field that is not as expected. Compares a few more than there are, to do
+ * without a branch for each. */
+INLINE uint32_t changed(const int64_t *field, const int64_t *expected, unsigned n_fields)
 {
-	unsigned at = shapes[kind].at;
+	uint32_t map = 0;
 
-	for (uint32_t left = counts[kind]; left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t step = (uint64_t)lag_minus(field[i], codec->last[at + i]);
+#pragma GCC unroll 6
+	for (unsigned i = 0; i < n_fields; i += UNROLL) {
+		uint32_t bits = (uint32_t)(field[i] != expected[i]);
 
-		if (field[i] == LAG_NONE)
-			continue;
-		codec->last[at + i] = field[i];
-		codec->next[at + i] = codec->expected[at + i] =
-			lag_plus(field[i], step <= STEP_MAX ? (int64_t)step : 1);
+		bits |= (uint32_t)(field[i + 1] != expected[i + 1]) << 1;
+		bits |= (uint32_t)(field[i + 2] != expected[i + 2]) << 2;
+		bits |= (uint32_t)(field[i + 3] != expected[i + 3]) << 3;
+		map |= bits << i;
 	}
+	return map & ((UINT32_C(1) << n_fields) - 1);
+}
+
+/* What a recorded value lets expect next: fields that count on go on by as much as last time, when that
+ * was a small step. */
+INLINE int64_t expect_next(int64_t v, int64_t *last, bool counts_on)
+{
+	uint64_t step;
+
+	if (!counts_on)
+		return v;
+	step = (uint64_t)lag_minus(v, *last);
+	*last = v;
+	return lag_plus(v, step <= STEP_MAX ? (int64_t)step : 1);
+}
+
+/* The fields of a record whose bits are set in map. */
+INLINE uint8_t *put_fields(uint8_t *p, struct lag_codec *codec, const struct lag_record *rec,
+			   unsigned kind, uint32_t map)
+{
+	const unsigned n_fields = shapes[kind].n_fields, at = shapes[kind].at;
+	int64_t *expected = codec->expected + at, *next = codec->next + at,
+		*last = codec->last + at;
+	int64_t time = expected[0];
+
+#pragma GCC unroll 24
+	for (unsigned i = 0; i < n_fields; i++) {
+		const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
+		int64_t v = rec->field[i];
+
+		if (!(map >> i & 1)) {
+			if (counts_on && v != LAG_NONE)
+				next[i] = expected[i] = expect_next(v, &last[i], true);
+		} else if (timed) {
+			int64_t diff = lag_minus(v, time);
+
+			p = lag_varint_put(p, i ? (uint64_t)diff : lag_zigzag(diff));
+			time = v;
+		} else if (v == LAG_NONE) {
+			/* No difference to what was expected has no bit: 0 is free to say this, or that
+			 * the field is recorded again. */
+			*p++ = 0;
+			expected[i] = LAG_NONE;
+		} else {
+			p = lag_varint_put(p, lag_zigzag(lag_minus(v, next[i])));
+			next[i] = expected[i] = expect_next(v, &last[i], counts_on);
+		}
+	}
+	if (times[kind] & 1) {
+		expected[0] = time;
+		codec->time_ns = rec->field[0];
+	}
+	return p;
+}
+
+INLINE size_t encode(uint8_t *out, struct lag_codec *codec, const struct lag_record *rec,
+		     unsigned kind)
+{
+	uint32_t map;
+	uint8_t *p;
+
+	if (codec->maps[kind][0] == UNSEEN)
+		start_kind(codec, kind);
+	map = changed(rec->field, codec->expected + shapes[kind].at, shapes[kind].n_fields);
+	p = put_head(out, codec, kind, map | rec->newer);
+	p = put_fields(p, codec, rec, kind, map);
+	if (kind == LAG_REC_string)
+		p = lag_varint_put(p, rec->n_bytes);
+	if (rec->n_bytes)
+		memcpy(p, rec->bytes, rec->n_bytes);
+	return (size_t)(p - out) + rec->n_bytes;
 }
 
 size_t lag_record_bound(const struct lag_record *rec)
@@ -114,50 +189,23 @@ size_t lag_record_bound(const struct lag_record *rec)
 size_t lag_record_encode(uint8_t *out, size_t room, struct lag_codec *codec,
 			 const struct lag_record *rec)
 {
-	const unsigned kind = rec->kind;
-	const unsigned n_fields = shapes[kind].n_fields;
-	int64_t *expected = codec->expected + shapes[kind].at,
-		*next = codec->next + shapes[kind].at;
-	uint32_t map = 0;
-	int64_t time;
-	uint8_t *p;
-
 	if (rec->n_bytes > LAG_RECORD_BYTES_MAX || room < lag_record_bound(rec))
 		return 0;
-	if (codec->maps[kind][0] == UNSEEN)
-		start_kind(codec, kind);
-	for (unsigned i = 0; i < n_fields; i++)
-		map |= (uint32_t)(rec->field[i] != expected[i]) << i;
-	p = put_head(out, codec, kind, map | rec->newer);
-	time = expected[0];
-	for (uint32_t left = map; left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-		int64_t v = rec->field[i], diff;
-
-		if (times[kind] >> i & 1) {
-			diff = lag_minus(v, time);
-			time = v;
-			p = lag_varint_put(p, i ? (uint64_t)diff : lag_zigzag(diff));
-			continue;
-		}
-		/* No difference to what was expected has no bit: a 0 is free to say that the field is,
-		 * or again is, recorded. */
-		diff = v == LAG_NONE ? 0 : lag_minus(v, next[i]);
-		p = lag_varint_put(p, lag_zigzag(diff));
-		expected[i] = v;
-		if (v != LAG_NONE)
-			next[i] = v;
+	/* The same code for all; for the many of a trace with their fields in a straight line. */
+	switch (rec->kind) {
+	case LAG_REC_kernel:
+		return encode(out, codec, rec, LAG_REC_kernel);
+	case LAG_REC_api:
+		return encode(out, codec, rec, LAG_REC_api);
+	case LAG_REC_external:
+		return encode(out, codec, rec, LAG_REC_external);
+	case LAG_REC_range:
+		return encode(out, codec, rec, LAG_REC_range);
+	case LAG_REC_range_end:
+		return encode(out, codec, rec, LAG_REC_range_end);
+	default:
+		return encode(out, codec, rec, rec->kind);
 	}
-	if (times[kind] & 1) {
-		expected[0] = time;
-		codec->time_ns = rec->field[0];
-	}
-	count_on(codec, kind, rec->field);
-	if (kind == LAG_REC_string)
-		p = lag_varint_put(p, rec->n_bytes);
-	if (rec->n_bytes)
-		memcpy(p, rec->bytes, rec->n_bytes);
-	return (size_t)(p - out) + rec->n_bytes;
 }
 
 /* What follows the head; NULL when it is none. */
@@ -199,39 +247,56 @@ static const uint8_t *skip_fields(const uint8_t *p, const uint8_t *end, uint32_t
 	return p;
 }
 
-static const uint8_t *get_fields(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
-				 unsigned kind, uint32_t map, int64_t *field)
+INLINE const uint8_t *get_fields(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
+				 int64_t *field, unsigned kind, uint32_t map)
 {
-	const unsigned n_fields = shapes[kind].n_fields;
-	int64_t *expected = codec->expected + shapes[kind].at,
-		*next = codec->next + shapes[kind].at;
+	const unsigned n_fields = shapes[kind].n_fields, at = shapes[kind].at;
+	int64_t *expected = codec->expected + at, *next = codec->next + at,
+		*last = codec->last + at;
 	int64_t time = expected[0];
+	uint64_t u = 0;
 
-	memcpy(field, expected, n_fields * sizeof(*field));
-	for (uint32_t left = map; left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t u;
+#pragma GCC unroll 24
+	for (unsigned i = 0; i < n_fields; i++) {
+		const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
+		int64_t v = expected[i];
 
+		if (!(map >> i & 1)) {
+			field[i] = v;
+			if (counts_on && v != LAG_NONE)
+				next[i] = expected[i] = expect_next(v, &last[i], true);
+			continue;
+		}
 		p = lag_varint_get(p, end, &u);
 		if (!p)
 			return NULL;
-		if (times[kind] >> i & 1) {
-			time = lag_plus(time, i ? (int64_t)u : lag_unzigzag(u));
-			field[i] = time;
+		if (timed) {
+			field[i] = time = lag_plus(time, i ? (int64_t)u : lag_unzigzag(u));
 			continue;
 		}
-		field[i] = u || expected[i] == LAG_NONE ? lag_plus(next[i], lag_unzigzag(u))
-							: LAG_NONE;
-		expected[i] = field[i];
-		if (field[i] != LAG_NONE)
-			next[i] = field[i];
+		v = u || v == LAG_NONE ? lag_plus(next[i], lag_unzigzag(u)) : LAG_NONE;
+		field[i] = expected[i] = v;
+		if (v != LAG_NONE)
+			next[i] = expected[i] = expect_next(v, &last[i], counts_on);
 	}
 	if (times[kind] & 1) {
 		expected[0] = time;
 		codec->time_ns = field[0];
 	}
-	count_on(codec, kind, field);
 	return p;
+}
+
+static const uint8_t *get_fields_of(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
+				    int64_t *field, unsigned kind, uint32_t map)
+{
+	switch (kind) {
+	case LAG_REC_kernel:
+		return get_fields(p, end, codec, field, LAG_REC_kernel, map);
+	case LAG_REC_api:
+		return get_fields(p, end, codec, field, LAG_REC_api, map);
+	default:
+		return get_fields(p, end, codec, field, kind, map);
+	}
 }
 
 enum lag_status lag_record_decode(const uint8_t *in, size_t n, size_t *used,
@@ -247,7 +312,7 @@ enum lag_status lag_record_decode(const uint8_t *in, size_t n, size_t *used,
 		return LAG_ERR_INPUT;
 	known = map & ((UINT32_C(1) << shapes[kind].n_fields) - 1);
 	if (shapes[kind].n_fields)
-		p = get_fields(p, end, codec, kind, known, rec->field);
+		p = get_fields_of(p, end, codec, rec->field, kind, known);
 	rec->kind = (enum lag_record_kind)kind;
 	rec->newer = map & ~known;
 	rec->bytes = (const char *)p;

@@ -15,7 +15,8 @@ struct lag_codec_fields {
 #include "schema/record/record.def"
 };
 
-#define LAG_CODEC_FIELDS (sizeof(struct lag_codec_fields) / sizeof(int64_t))
+#define LAG_CODEC_SLACK  4 /* fields are handled by so many */
+#define LAG_CODEC_FIELDS (sizeof(struct lag_codec_fields) / sizeof(int64_t) + LAG_CODEC_SLACK)
 
 struct lag_codec {
 	int64_t time_ns; /* the latest TIME of any kind, or where the chunk begins */

@@ -1,234 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appends records to chunks of a .lag file. The append path runs inside other people's threads: no
- * lock, no allocation, no stdio. Chunk memory is allocated on disk before it is mapped, since a store
- * into a hole of a full file system would be a SIGBUS in the traced program. */
-#include "schema/trace/trace_writer.h"
-
+/* Appends records to chunks of a .lag file. This path runs inside other people's threads: no lock, no
+ * allocation, no stdio. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "schema/base/map.h"
-
-#define HIGH_FD 500 /* out of the way of programs that count on getting low numbers */
-
-static off_t chunk_at(uint32_t index)
-{
-	return (off_t)LAG_CHUNKS_AT + (off_t)index * (off_t)LAG_CHUNK_BYTES;
-}
-
-/* For file systems that cannot allocate: written zeroes take the space just as well. */
-static int fill_with_zeroes(int fd, off_t at, size_t n)
-{
-	static const uint8_t zeroes[LAG_PAGE_BYTES];
-
-	while (n) {
-		size_t part = n < sizeof(zeroes) ? n : sizeof(zeroes);
-		ssize_t done = pwrite(fd, zeroes, part, at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? errno : EIO;
-		at += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
-/* A file that outgrows the process's limit costs the process its life: SIGXFSZ. */
-static bool may_grow_to(off_t end)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-	       (rlim_t)end <= limit.rlim_cur;
-}
-
-static int take_space(int fd, off_t at, size_t n)
-{
-	if (!may_grow_to(at + (off_t)n))
-		return EFBIG;
-	/* glibc's fallocate is the bare system call, unlike posix_fallocate. */
-	while (fallocate(fd, 0, at, (off_t)n)) {
-		if (errno == EOPNOTSUPP || errno == ENOSYS)
-			return fill_with_zeroes(fd, at, n);
-		if (errno != EINTR)
-			return errno;
-	}
-	return 0;
-}
-
-static void *map_shared(int fd, off_t at, size_t n)
-{
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	/* A forked child must not be able to write into its parent's trace. */
-	(void)madvise(p, n, MADV_DONTFORK);
-	return p;
-}
-
-static void stop_allocating(struct lag_trace_file *file, enum lag_loss_reason reason)
-{
-	atomic_store_explicit(&file->full_reason, reason, memory_order_relaxed);
-	atomic_store_explicit(&file->full, true, memory_order_release);
-}
-
-static bool still_ours(const struct lag_trace_file *file)
-{
-	struct stat st;
-
-	return !fstat(file->fd, &st) && (uint64_t)st.st_dev == file->dev &&
-	       (uint64_t)st.st_ino == file->ino;
-}
-
-static struct lag_chunk_header *new_chunk(struct lag_trace_file *file)
-{
-	struct lag_chunk_header *chunk;
-	uint32_t index;
-	int rc;
-
-	if (atomic_load_explicit(&file->full, memory_order_acquire))
-		return NULL;
-	index = atomic_load_explicit(&file->n_chunks, memory_order_relaxed);
-	do {
-		if (index == UINT32_MAX ||
-		    (file->max_bytes && (uint64_t)chunk_at(index + 1) > file->max_bytes)) {
-			stop_allocating(file, LAG_LOSS_SIZE_CAP);
-			return NULL;
-		}
-	} while (!atomic_compare_exchange_weak(&file->n_chunks, &index, index + 1));
-	rc = still_ours(file) ? take_space(file->fd, chunk_at(index), LAG_CHUNK_BYTES) : EBADF;
-	chunk = rc ? NULL : map_shared(file->fd, chunk_at(index), LAG_CHUNK_BYTES);
-	if (!chunk) {
-		stop_allocating(file, rc == ENOSPC || rc == EDQUOT || rc == EFBIG
-					      ? LAG_LOSS_DISK_FULL
-					      : LAG_LOSS_IO);
-		return NULL;
-	}
-	chunk->index = index;
-	chunk->magic = LAG_CHUNK_MAGIC;
-	return chunk;
-}
-
-void lag_trace_file_prepare(struct lag_trace_file *file)
-{
-	int saved = errno;
-	void *none = NULL;
-	struct lag_chunk_header *chunk;
-
-	if (!atomic_load_explicit(&file->spare, memory_order_relaxed)) {
-		chunk = new_chunk(file);
-		/* Taking the page faults here is what makes a roll in a hook cheap. */
-		for (size_t at = LAG_PAGE_BYTES; chunk && at < LAG_CHUNK_BYTES;
-		     at += LAG_PAGE_BYTES)
-			((volatile uint8_t *)chunk)[at] = 0;
-		if (chunk && !atomic_compare_exchange_strong(&file->spare, &none, (void *)chunk))
-			munmap(chunk, LAG_CHUNK_BYTES);
-	}
-	errno = saved;
-}
-
-/* A file without a name, which gets one when its header is there: nobody ever sees half of one. -1
- * where the file system cannot do that. */
-static int open_nameless(const char *path, mode_t mode)
-{
-	const char *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 1;
-	char dir[PATH_MAX];
-
-	if (n >= sizeof(dir))
-		return -1;
-	memcpy(dir, slash ? path : ".", n);
-	dir[n] = '\0';
-	return open(n ? dir : "/", O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
-}
-
-static int give_name(int fd, const char *path)
-{
-	char link[32];
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? errno : 0;
-}
-
-static int write_head(struct lag_trace_file *file, const struct lag_trace_header *head)
-{
-	struct lag_trace_header *out;
-	struct stat st;
-	int rc = fstat(file->fd, &st) ? errno : take_space(file->fd, 0, LAG_CHUNKS_AT);
-
-	if (rc)
-		return rc;
-	file->head = map_shared(file->fd, 0, LAG_CHUNKS_AT);
-	if (!file->head)
-		return errno;
-	file->dev = (uint64_t)st.st_dev;
-	file->ino = (uint64_t)st.st_ino;
-	file->counters = (struct lag_trace_counters *)((uint8_t *)file->head + LAG_PAGE_BYTES);
-	out = file->head;
-	*out = *head;
-	out->host[sizeof(out->host) - 1] = 0;
-	out->version = LAG_TRACE_VERSION;
-	out->header_bytes = LAG_CHUNKS_AT;
-	out->chunk_bytes = LAG_CHUNK_BYTES;
-	out->crc = 0;
-	out->magic = LAG_TRACE_MAGIC;
-	out->crc = lag_crc32c(0, out, sizeof(*out));
-	return 0;
-}
-
-enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *path, unsigned mode,
-				      const struct lag_trace_header *head, struct lag_err *err)
-{
-	int fd = open_nameless(path, (mode_t)mode), high, rc;
-	bool named = fd < 0;
-
-	*file = (struct lag_trace_file){ .fd = -1 };
-	if (named)
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)mode);
-	if (fd < 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", path);
-	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (high >= 0) {
-		close(fd);
-		fd = high;
-	}
-	file->fd = fd;
-	rc = write_head(file, head);
-	if (!rc && !named)
-		rc = give_name(fd, path);
-	if (rc) {
-		if (named)
-			unlink(path);
-		lag_trace_file_close(file);
-		errno = rc;
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", path);
-	}
-	return LAG_OK;
-}
-
-void lag_trace_file_close(struct lag_trace_file *file)
-{
-	void *spare = atomic_exchange(&file->spare, NULL);
-
-	if (spare)
-		munmap(spare, LAG_CHUNK_BYTES);
-	if (file->head)
-		munmap(file->head, LAG_CHUNKS_AT);
-	if (file->fd >= 0)
-		close(file->fd);
-	*file = (struct lag_trace_file){ .fd = -1 };
-}
+#include "schema/trace/trace_internal.h"
 
 void lag_trace_producer_init(struct lag_trace_producer *prod, struct lag_trace_file *file,
 			     uint64_t tid)
@@ -248,7 +26,8 @@ static void count_loss(struct lag_trace_producer *prod, enum lag_record_kind kin
 	atomic_fetch_add_explicit(&c->lost_reason[reason], 1, memory_order_relaxed);
 }
 
-static void seal(struct lag_trace_producer *prod)
+/* Ends the current chunk; by whom it is sealed is another matter. */
+static void leave_chunk(struct lag_trace_producer *prod, bool may_hand_over)
 {
 	struct lag_chunk_header *chunk = prod->chunk;
 
@@ -256,29 +35,21 @@ static void seal(struct lag_trace_producer *prod)
 		return;
 	prod->last_time = prod->codec.time_ns;
 	chunk->n_records = prod->n_records;
-	chunk->crc = lag_chunk_crc(chunk, chunk + 1, prod->used);
-	atomic_store_explicit(&chunk->state, LAG_CHUNK_SEALED, memory_order_release);
-	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
-		if (prod->written[i]) {
-			atomic_fetch_add_explicit(&prod->file->counters->written[i],
-						  prod->written[i], memory_order_relaxed);
-		}
-	}
+	if (!may_hand_over || !lag_trace_file_hand_over(prod->file, chunk, prod->written))
+		lag_trace_file_seal(prod->file, chunk, prod->written);
 	memset(prod->written, 0, sizeof(prod->written));
 	prod->n_records = 0;
-	munmap(chunk, LAG_CHUNK_BYTES);
 	prod->chunk = NULL;
 }
 
 static bool roll(struct lag_trace_producer *prod)
 {
-	struct lag_chunk_header *chunk = atomic_exchange(&prod->file->spare, NULL);
+	struct lag_chunk_header *chunk = lag_trace_file_chunk(prod->file);
 
 	if (!chunk)
-		chunk = new_chunk(prod->file);
-	if (!chunk)
 		return false;
-	seal(prod);
+	atomic_fetch_add_explicit(&prod->file->n_rolls, 1, memory_order_relaxed);
+	leave_chunk(prod, true);
 	lag_codec_start(&prod->codec, prod->last_time);
 	chunk->producer = prod->id;
 	chunk->producer_seq = prod->seq++;
@@ -405,6 +176,6 @@ void lag_trace_producer_close(struct lag_trace_producer *prod)
 {
 	int saved = errno;
 
-	seal(prod);
+	leave_chunk(prod, false);
 	errno = saved;
 }

@@ -10,14 +10,29 @@
 #include "schema/record/codec.h"
 #include "schema/trace/trace_format.h"
 
+#define LAG_SPARES 8  /* chunks that are prepared at most */
+#define LAG_HANDED 16 /* full chunks that wait for the helper at most; beyond, producers seal */
+
 struct lag_trace_file {
 	int fd;
 	struct lag_trace_counters *counters; /* mapped */
-	_Atomic uint32_t n_chunks;           /* allocated in the file */
+	_Atomic uint32_t n_chunks;           /* given out or prepared */
+	_Atomic uint64_t space; /* chunks that have their disk space: first << 32 | end */
 	_Atomic uint32_t n_producers;
-	uint64_t max_bytes;    /* 0 = no cap; above it appends are counted as LAG_LOSS_SIZE_CAP */
-	_Atomic(void *) spare; /* one prepared, mapped chunk, put there by lag_trace_file_prepare */
-	_Atomic bool full;     /* cap or disk reached: nothing is allocated any more */
+	uint64_t max_bytes; /* 0 = no cap; above it appends are counted as LAG_LOSS_SIZE_CAP */
+
+	/* Between producers and the helper that calls lag_trace_file_prepare. */
+	_Atomic(void *) spares[LAG_SPARES]; /* prepared, mapped chunks */
+	_Atomic uint32_t n_rolls;
+	uint32_t n_rolls_seen;
+	_Atomic bool helped; /* the helper lives: full chunks may be left to it */
+
+	struct lag_trace_handed {
+		_Atomic(void *) chunk; /* NULL = slot is free */
+		uint32_t written[LAG_REC_LIMIT];
+	} handed[LAG_HANDED];
+
+	_Atomic bool full;            /* cap or disk reached: nothing is allocated any more */
 	_Atomic uint32_t full_reason; /* enum lag_loss_reason, set before full */
 	uint64_t dev, ino; /* the file's own: an application may have closed and reused our fd */
 	void *head;        /* the two header pages */
@@ -51,8 +66,12 @@ enum lag_status lag_trace_file_create(struct lag_trace_file *file, const char *p
 				      const struct lag_trace_header *head,
 				      struct lag_err *err) LAG_MUST_USE;
 
-/* Prepares the next chunk (any thread; the tracer's helper calls it) so that a roll is cheap. */
+/* To be called often, by a helper thread or not at all: prepares chunks, as many as went since the last
+ * call, so that a roll is cheap, and seals those that producers have filled. */
 void lag_trace_file_prepare(struct lag_trace_file *file);
+
+/* The helper's last call: seals what was left to it; from then on producers seal. */
+void lag_trace_file_settle(struct lag_trace_file *file);
 
 /* Unmaps and closes. Producers must have been closed. */
 void lag_trace_file_close(struct lag_trace_file *file);

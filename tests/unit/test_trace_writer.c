@@ -464,6 +464,7 @@ static void threads_do_not_disturb_each_other(void **state)
 		assert_null(failed);
 		release(prods[i]);
 	}
+	lag_trace_file_settle(&file);
 	assert_int_equal(file.counters->written[LAG_REC_op], N_THREADS * N_PER_THREAD);
 	lag_trace_file_close(&file);
 	load(&c, path);
