@@ -108,6 +108,8 @@ static bool copy_range(int from, off_t at, size_t n)
 {
 	uint8_t page[LAG_PAGE_BYTES];
 
+	if (!lag_trace_may_grow((uint64_t)at + n))
+		return false;
 	while (n) {
 		ssize_t got = pread(from, page, n < sizeof(page) ? n : sizeof(page), at);
 		ssize_t put = 0;

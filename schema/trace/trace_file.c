@@ -46,8 +46,7 @@ static int fill_with_zeroes(int fd, off_t at, size_t n)
 	return 0;
 }
 
-/* A file that outgrows the process's limit costs the process its life: SIGXFSZ. */
-static bool may_grow_to(off_t end)
+bool lag_trace_may_grow(uint64_t end)
 {
 	struct rlimit limit;
 
@@ -57,7 +56,7 @@ static bool may_grow_to(off_t end)
 
 static int take_space(int fd, off_t at, size_t n)
 {
-	if (!may_grow_to(at + (off_t)n))
+	if (!lag_trace_may_grow((uint64_t)at + n))
 		return EFBIG;
 	/* glibc's fallocate is the bare system call, unlike posix_fallocate. */
 	while (fallocate(fd, 0, at, (off_t)n)) {

@@ -73,6 +73,10 @@ void lag_trace_file_prepare(struct lag_trace_file *file);
 /* The helper's last call: seals what was left to it; from then on producers seal. */
 void lag_trace_file_settle(struct lag_trace_file *file);
 
+/* Whether a file of this process may grow to `end`: one that outgrows the process's limit costs the
+ * process its life (SIGXFSZ). */
+bool lag_trace_may_grow(uint64_t end);
+
 /* Unmaps and closes. Producers must have been closed. */
 void lag_trace_file_close(struct lag_trace_file *file);
 

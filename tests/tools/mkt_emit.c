@@ -502,15 +502,16 @@ static void put_group(struct file *f, const struct mkt_item *it, int64_t group_i
 static void put_ops(struct file *f, const struct mkt_run *run, const struct mkt_item *it, int rank)
 {
 	int text = it->kind == MKT_I_COLL ? T_NCCL_COLL + it->name : T_SEND_RECV;
-	int64_t begin = it->call_ns + (it->leave_ns - it->call_ns) / 4;
+	int64_t span = it->leave_ns - it->call_ns, begin = it->call_ns + span / 4;
+	int64_t part = span / 20 < 300 ? span / 20 : 300;
 	uint64_t external;
 	if (it->kind == MKT_I_P2P && it->conn[0] >= 0 && it->conn[1] >= 0) {
 		external = ++f->op;
 		for (int dir = 0; dir < 2; dir++) {
-			begin = it->call_ns + (dir ? 600 : 0);
-			put_op(f, run, it, dir, (int64_t)external, begin + 300, begin + 600);
+			begin = it->call_ns + 2 * part * dir;
+			put_op(f, run, it, dir, (int64_t)external, begin + part, begin + 2 * part);
 		}
-		begin += 600;
+		begin += 2 * part;
 		put_group(f, it, (int64_t)external, begin);
 	} else {
 		int dir = it->kind == MKT_I_P2P && it->conn[0] < 0;
@@ -518,7 +519,7 @@ static void put_ops(struct file *f, const struct mkt_run *run, const struct mkt_
 		external = f->op;
 	}
 	put_external(f, external);
-	put_api(f, it, T_LAUNCH_EX, begin, it->leave_ns - 200);
+	put_api(f, it, T_LAUNCH_EX, begin, it->leave_ns - part * 2 / 3);
 	put_kernel(f, run, it, rank, text);
 }
 

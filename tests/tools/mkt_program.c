@@ -24,6 +24,7 @@ static const struct part backward_parts[] = {
 	{ MKT_K_DGRAD, 100, true }, { MKT_K_WGRAD, 100, false }, { MKT_K_NORM_BWD, 30, false },
 };
 
+#define FACTOR_MIN  0.05 /* of a host call's time */
 #define N_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct act {
@@ -49,7 +50,10 @@ static int64_t host_cost(struct build *b, int64_t ns)
 {
 	const struct mkt_options *opt = b->run->opt;
 	double u = mkt_uniform(opt->seed, (uint64_t)b->r->rank, key(b, 1), b->r->n_draws++);
-	return (int64_t)((double)ns * (1 + opt->launch_jitter * u)) + 1;
+	double factor = 1 + opt->launch_jitter * u;
+
+	/* However much it varies, time goes forward. */
+	return (int64_t)((double)ns * (factor > FACTOR_MIN ? factor : FACTOR_MIN)) + 1;
 }
 
 /* A host call that takes `cost` and leaves nothing on a stream yet. */
