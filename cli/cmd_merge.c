@@ -4,60 +4,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cli/cmd.h"
-#include "cli/ending.h"
+#include "cli/progress.h"
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
 #include "schema/record/record.h"
 
-#define REDRAW_NS INT64_C(200000000)
-
-struct progress {
-	bool show;
-	sigset_t ends;
-	int64_t phase_start_ns, drawn_ns;
-	enum lag_merge_phase phase;
-	bool drawn;
-};
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static void draw(struct progress *p, const struct lag_merge_progress *at, int64_t now)
-{
-	static const char *const phases[] = { "reading", "matching", "writing" };
-	double share = at->total ? (double)at->done / (double)at->total : 0;
-	double spent = (double)(now - p->phase_start_ns) / 1e9;
-
-	(void)fprintf(stderr, "\r\033[Klaggard merge: %s %3.0f %%", phases[at->phase], 100 * share);
-	if (share > 0.02 && spent > 1)
-		(void)fprintf(stderr, ", %.0f s left", spent / share - spent);
-	(void)fflush(stderr);
-	p->drawn = true;
-}
-
 static bool on_progress(void *state, const struct lag_merge_progress *at)
 {
-	struct progress *p = state;
-	int64_t now = now_ns();
+	static const char *const phases[] = { "reading", "matching", "writing" };
 
-	if (at->phase != p->phase || p->phase_start_ns == 0) {
-		p->phase = at->phase;
-		p->phase_start_ns = now;
-	}
-	if (p->show && now - p->drawn_ns > REDRAW_NS) {
-		draw(p, at, now);
-		p->drawn_ns = now;
-	}
-	return lag_ending_pending(&p->ends) == 0;
+	return lag_progress_step(state, phases[at->phase], at->done, at->total);
 }
 
 static void say_receipt(const struct lag_merge_receipt *r)
@@ -101,8 +59,7 @@ static bool choose_writer(const char *name, enum lag_db_writer_kind *kind)
 
 static int run(const struct lag_args *args)
 {
-	struct progress progress = { .show = !lag_args_has(args, "quiet") &&
-					     isatty(STDERR_FILENO) };
+	struct lag_progress progress;
 	struct lag_merge_opts opts = {
 		.inputs = (const char *const *)args->operands,
 		.n_inputs = (size_t)args->n_operands,
@@ -125,13 +82,12 @@ static int run(const struct lag_args *args)
 	}
 	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
 	(void)signal(SIGXFSZ, SIG_IGN);
-	lag_ending_block(&progress.ends);
+	lag_progress_begin(&progress, "merge", lag_args_has(args, "quiet"));
 	st = lag_merge_run(&opts, &receipt, &err);
-	if (progress.drawn)
-		(void)fputs("\r\033[K", stderr);
+	lag_progress_clear(&progress);
 	if (lag_failed(st)) {
 		(void)lag_cmd_fail("merge", &err);
-		lag_ending_unblock(&progress.ends);
+		lag_progress_end(&progress);
 		return LAG_EXIT_BAD;
 	}
 	if (!lag_args_has(args, "quiet"))

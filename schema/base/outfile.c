@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where results go: a temporary file beside the target that is renamed when whole, or standard output
+ * or a device. */
+#include "schema/base/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum lag_status open_partial(struct lag_outfile *f, bool force, struct lag_err *err)
+{
+	static const char ending[] = ".XXXXXX.part";
+	size_t n = strlen(f->path);
+	struct stat there;
+	mode_t mask;
+
+	/* A link stands for what it points to: replacing it could replace a name such as /dev/stdout. */
+	if (lstat(f->path, &there) == 0 && S_ISLNK(there.st_mode)) {
+		char *full = realpath(f->path, NULL);
+
+		if (!full)
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot open %s", f->name);
+		free(f->path);
+		f->path = full;
+		f->name = full;
+		n = strlen(full);
+	}
+	/* Devices and pipes are written to, never replaced. */
+	if (stat(f->path, &there) == 0 && !S_ISREG(there.st_mode)) {
+		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
+		return f->fd < 0 ? lag_err_errno(err, LAG_ERR_SYSTEM, "cannot open %s", f->name)
+				 : LAG_OK;
+	}
+	if (!force && access(f->path, F_OK) == 0)
+		return lag_err_set(err, LAG_ERR_USAGE, "'%s' exists (-f overwrites it)", f->path);
+	if (n == 0)
+		return lag_err_set(err, LAG_ERR_USAGE, "the output has no name");
+	f->partial = malloc(n + sizeof(ending));
+	if (!f->partial)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
+	memcpy(f->partial, f->path, n);
+	memcpy(f->partial + n, ending, sizeof(ending));
+	/* A name of its own: neither another result nor a file of the user's has it. */
+	f->fd = mkostemps(f->partial, sizeof(".part") - 1, O_CLOEXEC);
+	if (f->fd < 0)
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->path);
+	mask = umask(0);
+	(void)umask(mask);
+	(void)fchmod(f->fd, 0666 & ~mask);
+	return LAG_OK;
+}
+
+static void release(struct lag_outfile *f)
+{
+	free(f->path);
+	free(f->partial);
+	*f = (struct lag_outfile){ .fd = -1 };
+}
+
+enum lag_status lag_outfile_open(struct lag_outfile *f, const char *path, bool force,
+				 struct lag_err *err)
+{
+	enum lag_status st;
+
+	*f = (struct lag_outfile){ .path = strdup(path), .fd = STDOUT_FILENO };
+	if (!f->path)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
+	if (strcmp(path, "-") == 0) {
+		f->name = "standard output";
+		return LAG_OK;
+	}
+	f->name = f->path;
+	f->fd = -1;
+	st = open_partial(f, force, err);
+	if (lag_failed(st))
+		release(f);
+	return st;
+}
+
+enum lag_status lag_outfile_write(struct lag_outfile *f, const void *bytes, size_t n,
+				  struct lag_err *err)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t done = write(f->fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
+		p += done;
+		n -= (size_t)done;
+	}
+	return LAG_OK;
+}
+
+enum lag_status lag_outfile_close(struct lag_outfile *f, bool keep, struct lag_err *err)
+{
+	enum lag_status st = LAG_OK;
+
+	if (f->fd > STDERR_FILENO && close(f->fd) < 0)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
+	if (f->partial) {
+		if (!keep || lag_failed(st)) {
+			(void)unlink(f->partial);
+		} else if (rename(f->partial, f->path) < 0) {
+			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->path);
+			(void)unlink(f->partial);
+		}
+	}
+	release(f);
+	return st;
+}
