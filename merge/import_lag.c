@@ -7,21 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "merge/importer.h"
+#include "merge/import_lag.h"
 #include "merge/source.h"
 #include "schema/trace/trace_reader.h"
 
 #define FILE_MAX ((uint64_t)1 << 36)
-
-struct lag_import {
-	struct lag_part part;
-	struct lag_pool *pool;
-	struct lag_trace_reader *reader;
-	uint32_t producer;      /* whose ids the vectors hold */
-	struct lag_vec strings; /* uint32_t pool id by producer id */
-	struct lag_vec configs; /* int64_t likewise */
-	uint64_t n_unresolved;
-};
 
 static bool probe(const uint8_t *head, size_t n)
 {
@@ -103,8 +93,8 @@ static void resolve_ids(struct lag_import *im, struct lag_record *rec)
 	}
 }
 
-static enum lag_status take_record(struct lag_import *im, struct lag_record *rec, uint32_t producer,
-				   struct lag_err *err)
+enum lag_status lag_import_record(struct lag_import *im, struct lag_record *rec, uint32_t producer,
+				  struct lag_err *err)
 {
 	if (producer != im->producer) {
 		im->strings.n = im->configs.n = 0;
@@ -130,9 +120,8 @@ static enum lag_status intern(struct lag_import *im, const char *text, int64_t *
 }
 
 /* What the header page says stands in for a process record that was never written. */
-static enum lag_status use_header(struct lag_import *im)
+static enum lag_status use_header(struct lag_import *im, const struct lag_trace_header *h)
 {
-	const struct lag_trace_header *h = lag_trace_reader_header(im->reader);
 	struct lag_rec_process *p = &im->part.process;
 	char boot[40] = "";
 	bool known = false;
@@ -154,9 +143,8 @@ static enum lag_status use_header(struct lag_import *im)
 
 /* Losses are counted in the header page at once, and written as records when that was possible: the
  * larger figure has all of them. */
-static void use_counters(struct lag_import *im)
+static void use_counters(struct lag_import *im, const struct lag_trace_counters *c)
 {
-	const struct lag_trace_counters *c = lag_trace_reader_counters(im->reader);
 	const uint64_t sane = (uint64_t)1 << 56;
 
 	for (size_t i = 0; i < LAG_REC_LIMIT; i++) {
@@ -178,9 +166,8 @@ static void use_counters(struct lag_import *im)
 	}
 }
 
-static enum lag_status note_damage(struct lag_import *im)
+static enum lag_status note_damage(struct lag_import *im, const struct lag_trace_damage *d)
 {
-	const struct lag_trace_damage *d = lag_trace_reader_damage(im->reader);
 	struct lag_part *part = &im->part;
 
 	part->n_unknown = d->unknown_records;
@@ -205,29 +192,64 @@ static enum lag_status note_damage(struct lag_import *im)
 										   : LAG_OK;
 }
 
-static enum lag_status import_records(struct lag_import *im, size_t n, struct lag_err *err)
+enum lag_status lag_import_begin(struct lag_import *im, struct lag_pool *pool, const char *path,
+				 const char *format)
+{
+	*im = (struct lag_import){ .pool = pool,
+				   .producer = UINT32_MAX,
+				   .strings = LAG_VEC_INIT(uint32_t),
+				   .configs = LAG_VEC_INIT(int64_t) };
+	return lag_part_init(&im->part, pool, path, format);
+}
+
+void lag_import_max_ids(struct lag_import *im, uint64_t n)
+{
+	im->strings.max = im->configs.max = (size_t)n;
+}
+
+enum lag_status lag_import_end(struct lag_import *im, enum lag_status st,
+			       const struct lag_import_facts *facts, struct lag_part_sink *sink,
+			       struct lag_err *err)
+{
+	enum lag_status taken;
+
+	if (st == LAG_END) {
+		if (lag_failed(use_header(im, facts->header))) {
+			st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings");
+		} else {
+			use_counters(im, facts->counters);
+			st = note_damage(im, facts->damage);
+		}
+	}
+	if (!lag_failed(st)) {
+		taken = sink->take(sink, &im->part, err);
+		st = lag_failed(taken) ? taken : st;
+	} else {
+		(void)lag_err_wrap(err, "%s", im->part.path);
+		lag_part_release(&im->part);
+	}
+	lag_vec_release(&im->strings);
+	lag_vec_release(&im->configs);
+	return st;
+}
+
+static enum lag_status import_records(struct lag_import *im, struct lag_trace_reader *rd,
+				      struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
 	struct lag_record rec;
 	uint32_t producer;
 	uint64_t tid;
 
-	/* With the record that needs it, each takes more than four bytes of file. */
-	im->strings.max = im->configs.max = n / 4 + 2;
 	while (st == LAG_OK) {
-		st = lag_trace_reader_next(im->reader, &rec, &producer, &tid);
+		st = lag_trace_reader_next(rd, &rec, &producer, &tid);
 		if (st == LAG_OK) {
-			st = take_record(im, &rec, producer, err);
+			st = lag_import_record(im, &rec, producer, err);
 		} else if (lag_failed(st)) {
 			(void)lag_err_set(err, st, "no memory");
 		}
 	}
-	if (st != LAG_END)
-		return st;
-	if (lag_failed(use_header(im)))
-		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings");
-	use_counters(im);
-	return note_damage(im);
+	return st;
 }
 
 /* A compressed file is held in memory; what would not leave room for its events is refused. */
@@ -240,54 +262,45 @@ static size_t bytes_max(void)
 }
 
 /* A plain file is read chunk by chunk; what comes out of a container is held in memory. */
-static enum lag_status open_input(struct lag_import *im, struct lag_input *in, uint8_t **owned,
-				  size_t *n, struct lag_err *err)
+static enum lag_status open_input(struct lag_trace_reader **rd, struct lag_input *in,
+				  uint8_t **owned, size_t *n, struct lag_err *err)
 {
 	const uint8_t *bytes = NULL;
 	enum lag_status st;
 
 	if (in->file) {
 		*n = in->n;
-		st = lag_trace_reader_open_file(*in->file, &im->reader, err);
-	} else {
-		st = lag_input_slurp(in, bytes_max(), &bytes, n, owned, err);
-		if (lag_failed(st))
-			return st;
-		st = lag_trace_reader_open(bytes, *n, &im->reader, err);
+		return lag_trace_reader_open_file(*in->file, rd, err);
 	}
-	return lag_failed(st) ? lag_err_wrap(err, "%s", in->path) : st;
+	st = lag_input_slurp(in, bytes_max(), &bytes, n, owned, err);
+	return lag_failed(st) ? st : lag_trace_reader_open(bytes, *n, rd, err);
 }
 
 static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 			      const struct lag_import_opts *opts, struct lag_part_sink *sink,
 			      struct lag_err *err)
 {
-	struct lag_import im = { .pool = pool,
-				 .producer = UINT32_MAX,
-				 .strings = LAG_VEC_INIT(uint32_t),
-				 .configs = LAG_VEC_INIT(int64_t) };
+	struct lag_trace_reader *rd = NULL;
+	struct lag_import_facts facts = { 0 };
+	struct lag_import im;
 	uint8_t *owned = NULL;
-	enum lag_status st, taken;
+	enum lag_status st;
 	size_t n = 0;
 
 	(void)opts;
-	if (lag_failed(lag_part_init(&im.part, pool, in->path, "lag")))
+	if (lag_failed(lag_import_begin(&im, pool, in->path, "lag")))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", in->path);
-	st = open_input(&im, in, &owned, &n, err);
+	st = open_input(&rd, in, &owned, &n, err);
 	if (st == LAG_OK) {
-		st = import_records(&im, n, err);
-		if (lag_failed(st))
-			(void)lag_err_wrap(err, "%s", in->path);
+		facts = (struct lag_import_facts){ lag_trace_reader_header(rd),
+						   lag_trace_reader_counters(rd),
+						   lag_trace_reader_damage(rd) };
+		/* With the record that needs it, each takes more than four bytes of file. */
+		lag_import_max_ids(&im, n / 4 + 2);
+		st = import_records(&im, rd, err);
 	}
-	if (!lag_failed(st)) {
-		taken = sink->take(sink, &im.part, err);
-		st = lag_failed(taken) ? taken : st;
-	} else {
-		lag_part_release(&im.part);
-	}
-	lag_trace_reader_close(im.reader);
-	lag_vec_release(&im.strings);
-	lag_vec_release(&im.configs);
+	st = lag_import_end(&im, st, &facts, sink, err);
+	lag_trace_reader_close(rd);
 	free(owned);
 	return st;
 }

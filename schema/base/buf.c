@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve(struct lag_buf *buf, size_t n)
+bool lag_buf_reserve(struct lag_buf *buf, size_t n)
 {
 	size_t cap = buf->cap ? buf->cap : 128;
 	char *text;
@@ -31,7 +31,7 @@ static bool reserve(struct lag_buf *buf, size_t n)
 
 void lag_buf_add(struct lag_buf *buf, const char *bytes, size_t n)
 {
-	if (!reserve(buf, n))
+	if (!lag_buf_reserve(buf, n))
 		return;
 	if (n)
 		memcpy(buf->text + buf->n, bytes, n);
@@ -60,7 +60,7 @@ void lag_buf_printf(struct lag_buf *buf, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0) {
 		buf->failed = true;
-	} else if (reserve(buf, (size_t)n)) {
+	} else if (lag_buf_reserve(buf, (size_t)n)) {
 		(void)vsnprintf(buf->text + buf->n, (size_t)n + 1, fmt, again);
 		buf->n += (size_t)n;
 	}

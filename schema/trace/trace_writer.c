@@ -170,6 +170,8 @@ void lag_trace_producer_abandon(struct lag_trace_producer *prod)
 	if (prod->chunk)
 		munmap(prod->chunk, LAG_CHUNK_BYTES);
 	prod->chunk = NULL;
+	memset(prod->written, 0, sizeof(prod->written));
+	prod->n_records = 0;
 }
 
 void lag_trace_producer_close(struct lag_trace_producer *prod)
