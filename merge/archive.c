@@ -111,6 +111,14 @@ static enum lag_status open_archive(const char *path, struct archive **out, stru
 	return LAG_OK;
 }
 
+bool lag_archive_ended_well(struct archive *ar)
+{
+	if ((archive_format(ar) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_TAR)
+		return true;
+	/* Looking for another header has read the mark, or nothing. */
+	return archive_filter_bytes(ar, 0) > archive_read_header_position(ar);
+}
+
 enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *visitor,
 				 struct lag_err *err)
 {
@@ -127,8 +135,11 @@ enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *vi
 	for (unsigned n = 0; st == LAG_OK; n++) {
 		int rc = archive_read_next_header(ar, &entry);
 
-		if (rc == ARCHIVE_EOF)
+		if (rc == ARCHIVE_EOF) {
+			if (!lag_archive_ended_well(ar))
+				st = lag_err_set(err, LAG_ERR_INPUT, "%s: cut off", path);
 			break;
+		}
 		if (rc < ARCHIVE_WARN) {
 			st = lag_err_set(err, LAG_ERR_INPUT, "%s: %s", path,
 					 archive_error_string(ar));

@@ -184,8 +184,8 @@ static enum lag_status gather(struct packer *pk, const struct lag_record *rec,
 	return LAG_OK;
 }
 
-static enum lag_status write_header(struct packer *pk, const struct lag_trace_reader *rd, uint64_t n,
-				    struct lag_err *err)
+static enum lag_status write_header(struct packer *pk, const struct lag_trace_reader *rd,
+				    uint64_t n, struct lag_err *err)
 {
 	struct lag_packed_header h = {
 		.magic = LAG_PACKED_MAGIC,

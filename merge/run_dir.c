@@ -34,15 +34,10 @@ static bool looks_like_dump(const char *name)
 
 static bool looks_like_trace(const char *name)
 {
-<<<<<<< HEAD
-	static const char *const suffixes[] = {
-		".lag", ".json", ".gz",     ".zst", ".tar",    ".tgz",      ".zip",  ".xz",
-		".bz2", ".lz4",  ".pickle", ".pkl", ".sqlite", ".nsys-rep", ".qdrep"
-	};
-=======
-	static const char *const suffixes[] = { ".lag", ".lagz", ".json", ".gz",  ".zst", ".tar",
-						".tgz", ".zip",  ".xz",   ".bz2", ".lz4" };
->>>>>>> 2a1ea8b (merge: packed rank files, by kind and field under zstd)
+	static const char *const suffixes[] = { ".lag", ".lagz",   ".json",     ".gz",
+						".zst", ".tar",    ".tgz",      ".zip",
+						".xz",  ".bz2",    ".lz4",      ".pickle",
+						".pkl", ".sqlite", ".nsys-rep", ".qdrep" };
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (ends_with(name, suffixes[i]))

@@ -4,6 +4,7 @@ Absolute times only describe this machine; the ratios are what can be compared."
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -52,6 +53,23 @@ def insert_seconds(work, n):
     return seconds
 
 
+def packing(work, n):
+    """A run packed and unpacked; what zstd alone makes of the same files is the reference."""
+    if not shutil.which("zstd"):
+        print("pack: no zstd program to compare with")
+        return
+    size = sum(f.stat().st_size for f in (work / "run").glob("*.lag")) / 1e6
+    timed("tar", "-C", work, "-cf", work / "run.tar", "run")
+    reference, _ = timed("zstd", "-q", "-3", "-f", work / "run.tar", "-o", work / "reference.zst")
+    back, _ = timed("zstd", "-q", "-d", "-f", work / "reference.zst", "-o", work / "run.tar")
+    seconds, _ = timed(LAGGARD, "pack", "-q", "-o", work / "run.tar.zst", work / "run")
+    line("bytes an event, packed", (work / "run.tar.zst").stat().st_size / n,
+         (work / "reference.zst").stat().st_size / n, "B/event", "tar and zstd -3; at most 6 is the aim", False)
+    line("pack", size / seconds, size / reference, "MB/s", "zstd -3 of a tar file", True)
+    seconds, _ = timed(LAGGARD, "unpack", "-q", "-C", work / "unpacked", work / "run.tar.zst")
+    line("unpack", size / seconds, size / back, "MB/s", "zstd -d to a tar file", True)
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
         work = pathlib.Path(folder)
@@ -65,6 +83,7 @@ def main():
                 for t in ("gpu_event", "api_call", "gpu_sync", "nvtx_range", "nccl_op"))
         db.close()
         line("merge, end to end", n / seconds, n / insert_seconds(work, n), "events/s", "SQLite inserts + index only", True)
+        packing(work, n)
         for analysis in ("summary", "breakdown", "stragglers", "bubbles"):
             took, _ = timed(LAGGARD, "report", analysis, work / "run.db", "--format", "json")
             print(f"{'report ' + analysis:<34} {took:>10.3g} {'':>10} s for {n} events")

@@ -27,7 +27,7 @@ TOPS = ("schema", "tracer", "merge", "viz", "cli", "tests")
 # Foreign header (pattern) -> the only places.
 FOREIGN = (
     (r"sqlite3\.h", ("schema/db/",)),
-    (r"archive(_entry)?\.h", ("merge/archive.c",)),
+    (r"archive(_entry)?\.h", ("merge/archive.c", "merge/pack.c", "merge/unpack.c")),
     (r"(ncursesw?/)?n?curses\.h", ("viz/tui/term.c",)),
     (r"cairo.*\.h", ("viz/plot/",)),
     (r"mpi\.h", ("merge/mpi_",)),

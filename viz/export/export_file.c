@@ -53,7 +53,8 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 		if (!f->gz) {
 			closed = lag_outfile_close(&f->out, false, NULL);
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory%s",
-					 lag_failed(closed) ? ", nor could the file be closed" : "");
+					 lag_failed(closed) ? ", nor could the file be closed"
+							    : "");
 		} else {
 			(void)gzbuffer(f->gz, 1u << 18);
 		}
