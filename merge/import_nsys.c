@@ -141,11 +141,12 @@ enum lag_status lag_nsys_proc(struct lag_nsys *s, int64_t global, struct lag_nsy
 	struct lag_nsys_proc *p;
 	uint64_t key, at;
 
-	if (global == LAG_NONE && !s->has_default)
+	key = global == LAG_NONE ? 0 : LAG_NSYS_KEY(global);
+	if (!key && !s->has_default)
 		st = find_default(s, err);
 	if (lag_failed(st))
 		return st;
-	key = global == LAG_NONE ? s->default_key : LAG_NSYS_KEY(global);
+	key = key ? key : s->default_key;
 	if (lag_map_find(&s->proc_of, key, &at)) {
 		*out = &LAG_VEC_AT(&s->procs, struct lag_nsys_proc, at);
 		return LAG_OK;
@@ -353,7 +354,12 @@ static enum lag_status identify(struct lag_nsys *s, struct lag_nsys_proc *p, siz
 			p->part.path = path;
 			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 		}
-		(void)snprintf(p->part.path, n, "%s: process %lld", path, (long long)id->pid);
+		if (p->key) {
+			(void)snprintf(p->part.path, n, "%s: process %lld", path,
+				       (long long)id->pid);
+		} else {
+			(void)snprintf(p->part.path, n, "%s: unknown process", path);
+		}
 		free(path);
 	}
 	return LAG_OK;
@@ -427,7 +433,7 @@ static void release(struct lag_nsys *s)
 	lag_foreign_close(s->db);
 }
 
-static enum lag_status import_database(struct lag_nsys *s, const char *path,
+static enum lag_status import_database(struct lag_nsys *s, struct lag_nsys_file *file,
 				       struct lag_part_sink *sink, struct lag_err *err)
 {
 	static const char *const tables[] = { "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -437,9 +443,11 @@ static enum lag_status import_database(struct lag_nsys *s, const char *path,
 					      "NVTX_EVENTS",
 					      "META_DATA_EXPORT",
 					      "TARGET_INFO_SESSION_START_TIME" };
-	enum lag_status st = lag_foreign_open(path, &s->db, err);
+	enum lag_status st = lag_foreign_open(file->path, &s->db, err);
 	bool damaged = st == LAG_WARN, known = false;
 
+	/* Open is enough; a temporary file is then gone whatever happens. */
+	lag_nsys_file_close(file);
 	if (lag_failed(st))
 		return st;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -479,9 +487,9 @@ static enum lag_status import_nsys(struct lag_input *in, struct lag_pool *pool,
 
 	s.gpus.max = 4096;
 	s.cuda.max = 65536;
-	s.fields.max = 4096;
+	s.fields.max = 1024;
 	if (st == LAG_OK)
-		st = import_database(&s, file.path, sink, err);
+		st = import_database(&s, &file, sink, err);
 	release(&s);
 	lag_nsys_file_close(&file);
 	return lag_failed(st) ? lag_err_wrap(err, "%s", in->path) : st;

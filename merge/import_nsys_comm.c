@@ -18,8 +18,9 @@ struct comm {
 struct work {
 	struct lag_nsys *s;
 	struct lag_nsys_proc *p;
-	struct lag_vec comms; /* struct comm */
-	int64_t next_id;      /* operations and groups share their numbers */
+	struct lag_vec comms;   /* struct comm */
+	struct lag_map comm_of; /* (assumed, id) -> index */
+	int64_t next_id;        /* operations and groups share their numbers */
 	uint64_t n_assumed;
 };
 
@@ -43,26 +44,29 @@ static int by_start(const void *left, const void *right)
 	return (a->correlation > b->correlation) - (a->correlation < b->correlation);
 }
 
-static enum lag_status comm_of(struct work *w, uint64_t id, bool assumed, int64_t device,
-			       struct comm **out, struct lag_err *err)
+/* NULL without memory. */
+static struct comm *comm_of(struct work *w, uint64_t id, bool assumed, int64_t device)
 {
+	uint64_t key = lag_hash_pair(assumed, id), at;
 	struct comm *c;
 
-	for (size_t i = 0; i < w->comms.n; i++) {
-		c = *out = &LAG_VEC_AT(&w->comms, struct comm, i);
-		if (c->assumed == assumed && c->id == id)
-			return LAG_OK;
-	}
-	c = *out = lag_vec_push(&w->comms);
-	if (!c)
-		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more communicators");
+	if (lag_map_find(&w->comm_of, key, &at))
+		return &LAG_VEC_AT(&w->comms, struct comm, at);
+	c = lag_vec_push(&w->comms);
+	if (!c || lag_failed(lag_map_set(&w->comm_of, key, w->comms.n - 1)))
+		return NULL;
 	*c = (struct comm){ .comm_id = (int64_t)w->comms.n,
 			    .n_ranks = LAG_NONE,
 			    .comm_rank = LAG_NONE,
 			    .device = device,
 			    .id = id,
 			    .assumed = assumed };
-	return LAG_OK;
+	return c;
+}
+
+static enum lag_status too_many(struct lag_err *err)
+{
+	return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more communicators");
 }
 
 /* ---- annotated calls ---- */
@@ -183,12 +187,11 @@ static enum lag_status emit_call(struct work *w, const struct lag_nsys_call *cal
 {
 	int64_t type = call->datatype == LAG_NONE ? LAG_DT_INT8 : call->datatype;
 	int64_t size = (int64_t)lag_datatype_size(type);
-	struct comm *comm;
+	struct comm *comm = comm_of(w, call->comm, false, LAG_NONE);
 	struct lag_record rec;
-	enum lag_status st = comm_of(w, call->comm, false, LAG_NONE, &comm, err);
 
-	if (lag_failed(st))
-		return st;
+	if (!comm)
+		return too_many(err);
 	if (call->kind == LAG_NSYS_INIT) {
 		comm->n_ranks = lag_nsys_or(call->n_ranks, comm->n_ranks);
 		comm->comm_rank = lag_nsys_or(call->comm_rank, comm->comm_rank);
@@ -220,13 +223,12 @@ static enum lag_status emit_named(struct work *w, const struct lag_nsys_carrier 
 				  const struct lag_nsys_launch *launch, struct lag_err *err)
 {
 	bool several = w->p->devices.n > 1;
-	struct comm *comm;
+	struct comm *comm = comm_of(w, several ? (uint64_t)c->device + 1 : 0, true, c->device);
 	struct lag_record rec;
-	enum lag_status st =
-		comm_of(w, several ? (uint64_t)c->device + 1 : 0, true, c->device, &comm, err);
+	enum lag_status st;
 
-	if (lag_failed(st))
-		return st;
+	if (!comm)
+		return too_many(err);
 	w->n_assumed++;
 	lag_record_init(&rec, LAG_REC_op);
 	rec.op.enter_ns = launch ? launch->enter_ns : c->start_ns;
@@ -337,5 +339,6 @@ enum lag_status lag_nsys_add_ops(struct lag_nsys *s, struct lag_nsys_proc *p, st
 		qsort(p->carriers.items, p->carriers.n, sizeof(struct lag_nsys_carrier), by_start);
 	st = emit_all(&w, err);
 	lag_vec_release(&w.comms);
+	lag_map_release(&w.comm_of);
 	return st;
 }

@@ -4,6 +4,7 @@
 #include "schema/db/foreign.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,12 +50,22 @@ struct lag_foreign_rows {
 	bool have[LAG_FOREIGN_COLUMNS_MAX], key[LAG_FOREIGN_COLUMNS_MAX];
 	struct lag_stmt *stmt; /* a walk under way */
 	struct lag_stmt *find;
-	const struct lag_stmt *current;
+	/* Of the current row, NULL for columns that the table lacks. */
+	sqlite3_value *values[LAG_FOREIGN_COLUMNS_MAX];
 	enum walk walk;
 	int64_t last; /* number of the last row read on the way on */
 	uint64_t rows_left;
-	bool damaged, done;
+	bool damaged, done, unfindable;
 };
+
+static uint32_t big_endian(const uint8_t *at, size_t n)
+{
+	uint32_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | at[i];
+	return v;
+}
 
 bool lag_foreign_probe(const uint8_t *head, size_t n)
 {
@@ -66,13 +77,9 @@ bool lag_foreign_probe(const uint8_t *head, size_t n)
 bool lag_foreign_is_ours(const uint8_t *head, size_t n)
 {
 	static const size_t at = 68; /* of the application's id in the header, big-endian */
-	uint32_t id = 0;
 
-	if (n < at + 4 || !lag_foreign_probe(head, n))
-		return false;
-	for (size_t i = 0; i < 4; i++)
-		id = id << 8 | head[at + i];
-	return id == LAG_DB_APPLICATION_ID;
+	return n >= at + 4 && lag_foreign_probe(head, n) &&
+	       big_endian(head + at, 4) == LAG_DB_APPLICATION_ID;
 }
 
 /* Only the machine's refusals end an import; all else is the file's. */
@@ -141,6 +148,28 @@ static enum lag_status list_tables(struct lag_foreign *f, struct lag_err *err)
 	return st == LAG_END ? LAG_OK : st;
 }
 
+/* Whether the file is shorter than its header says, or ends inside a page: SQLite takes what is missing of
+ * a page for zeros, and says nothing. */
+static bool is_cut(const char *path, uint64_t size)
+{
+	uint8_t head[100];
+	FILE *file = fopen(path, "rbe");
+	uint64_t page, pages;
+	bool whole;
+
+	if (!file)
+		return false;
+	whole = fread(head, 1, sizeof(head), file) == sizeof(head);
+	(void)fclose(file);
+	if (!whole)
+		return true;
+	page = big_endian(head + 16, 2);
+	page = page == 1 ? 65536 : page;
+	/* The number of pages counts only where the last writer knew of it. */
+	pages = memcmp(head + 24, head + 92, 4) == 0 ? big_endian(head + 28, 4) : 0;
+	return page < 512 || size % page || size / page < pages;
+}
+
 enum lag_status lag_foreign_open(const char *path, struct lag_foreign **out, struct lag_err *err)
 {
 	struct lag_foreign *f = lag_calloc(1, sizeof(*f));
@@ -167,7 +196,7 @@ enum lag_status lag_foreign_open(const char *path, struct lag_foreign **out, str
 		/* Of a broken schema some tables may be known. */
 		if (st == LAG_OK || (damaged && f->tables.n && !is_systems(f))) {
 			*out = f;
-			return damaged ? LAG_WARN : LAG_OK;
+			return damaged || is_cut(path, f->size) ? LAG_WARN : LAG_OK;
 		}
 		if (f->db && is_systems(f))
 			break;
@@ -335,18 +364,29 @@ bool lag_foreign_rows_damaged(const struct lag_foreign_rows *rows)
 	return rows->damaged;
 }
 
-/* False when the rows at hand cost more than any honest file of this size could. */
-static bool pay(struct lag_foreign_rows *rows, const struct lag_stmt *stmt)
+static void forget(struct lag_foreign_rows *rows)
+{
+	memset(rows->values, 0, sizeof(rows->values));
+}
+
+/* Takes hold of the statement's row. False when the rows so far cost more than any honest file of this
+ * size could. */
+static bool take(struct lag_foreign_rows *rows, const struct lag_stmt *stmt)
 {
 	struct lag_foreign *f = rows->f;
 
-	for (int i = 0; i < (int)rows->n; i++) {
-		int type = sqlite3_column_type(stmt->sqlite, i);
+	for (size_t i = 0; i < rows->n; i++) {
+		sqlite3_value *v;
 		uint64_t n;
+		int type;
 
+		if (!rows->have[i])
+			continue;
+		v = rows->values[i] = sqlite3_column_value(stmt->sqlite, (int)i);
+		type = sqlite3_value_type(v);
 		if (type != SQLITE_TEXT && type != SQLITE_BLOB)
 			continue;
-		n = (uint64_t)sqlite3_column_bytes(stmt->sqlite, i);
+		n = (uint64_t)sqlite3_value_bytes(v);
 		if (n > f->text_left)
 			return false;
 		f->text_left -= n;
@@ -363,7 +403,7 @@ static enum lag_status step(struct lag_foreign_rows *rows, struct lag_err *err)
 		st = prepare(rows, rows->walk, &rows->stmt, err);
 	if (st == LAG_OK)
 		st = lag_stmt_step(rows->stmt, err);
-	if (st == LAG_OK && pay(rows, rows->stmt))
+	if (st == LAG_OK && take(rows, rows->stmt))
 		return LAG_OK;
 	if (st == LAG_END)
 		return LAG_END;
@@ -383,16 +423,14 @@ enum lag_status lag_foreign_rows_next(struct lag_foreign_rows *rows, struct lag_
 
 		if (st == LAG_OK && rows->walk == WALK_ON)
 			rows->last = lag_stmt_int(rows->stmt, (int)rows->n);
-		if (st == LAG_OK) {
-			rows->current = rows->stmt;
+		if (st == LAG_OK)
 			return LAG_OK;
-		}
 		if (lag_failed(st))
 			return st;
 		rows->done = st == LAG_END || rows->walk == WALK_BACK;
+		forget(rows);
 		lag_stmt_free(rows->stmt);
 		rows->stmt = NULL;
-		rows->current = NULL;
 		rows->walk = WALK_BACK;
 	}
 	return LAG_END;
@@ -403,23 +441,23 @@ enum lag_status lag_foreign_rows_find(struct lag_foreign_rows *rows, int64_t num
 {
 	enum lag_status st = LAG_OK;
 
-	if (!rows->find && !rows->done)
+	if (!rows->find && !rows->unfindable)
 		st = prepare(rows, WALK_FIND, &rows->find, err);
 	if (!rows->find) {
-		rows->done = true;
+		rows->unfindable = true;
 		st = lag_failed(st) ? note_damage(rows, err) : st;
 		return lag_failed(st) ? st : LAG_END;
 	}
+	forget(rows);
 	lag_stmt_reset(rows->find);
 	st = lag_stmt_bind_int(rows->find, 1, number, err);
 	if (st == LAG_OK)
 		st = lag_stmt_step(rows->find, err);
-	rows->current = rows->find;
 	if (lag_failed(st)) {
 		st = note_damage(rows, err);
 		return lag_failed(st) ? st : LAG_END;
 	}
-	if (st == LAG_OK && !pay(rows, rows->find)) {
+	if (st == LAG_OK && !take(rows, rows->find)) {
 		rows->damaged = true;
 		return LAG_END;
 	}
@@ -428,20 +466,18 @@ enum lag_status lag_foreign_rows_find(struct lag_foreign_rows *rows, int64_t num
 
 int64_t lag_foreign_int(const struct lag_foreign_rows *rows, size_t column)
 {
-	sqlite3_stmt *stmt = rows->current->sqlite;
+	sqlite3_value *value = rows->values[column];
 	int64_t v = LAG_NONE;
 	double d;
 
-	switch (sqlite3_column_type(stmt, (int)column)) {
+	switch (value ? sqlite3_value_type(value) : SQLITE_NULL) {
 	case SQLITE_INTEGER:
-		return sqlite3_column_int64(stmt, (int)column);
+		return sqlite3_value_int64(value);
 	case SQLITE_FLOAT:
-		d = sqlite3_column_double(stmt, (int)column);
+		d = sqlite3_value_double(value);
 		return d > -9e18 && d < 9e18 && floor(d) == d ? (int64_t)d : LAG_NONE;
 	case SQLITE_TEXT:
-		return lag_parse_i64((const char *)sqlite3_column_text(stmt, (int)column), &v)
-			       ? v
-			       : LAG_NONE;
+		return lag_parse_i64((const char *)sqlite3_value_text(value), &v) ? v : LAG_NONE;
 	default:
 		return LAG_NONE;
 	}
@@ -449,15 +485,15 @@ int64_t lag_foreign_int(const struct lag_foreign_rows *rows, size_t column)
 
 const char *lag_foreign_text(const struct lag_foreign_rows *rows, size_t column, size_t *n)
 {
-	sqlite3_stmt *stmt = rows->current->sqlite;
-	int type = sqlite3_column_type(stmt, (int)column);
+	sqlite3_value *value = rows->values[column];
+	int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
 	const char *text = NULL;
 
 	*n = 0;
 	if (type == SQLITE_TEXT || type == SQLITE_BLOB) {
-		text = type == SQLITE_TEXT ? (const char *)sqlite3_column_text(stmt, (int)column)
-					   : (const char *)sqlite3_column_blob(stmt, (int)column);
-		*n = text ? (size_t)sqlite3_column_bytes(stmt, (int)column) : 0;
+		text = type == SQLITE_TEXT ? (const char *)sqlite3_value_text(value)
+					   : (const char *)sqlite3_value_blob(value);
+		*n = text ? (size_t)sqlite3_value_bytes(value) : 0;
 	}
 	return text;
 }
