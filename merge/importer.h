@@ -20,6 +20,7 @@ struct lag_input {
 	void *state;
 	uint64_t size_hint; /* uncompressed size where known, else 0; for progress */
 	uint64_t offset;    /* bytes read so far, uncompressed */
+	const char *damage; /* at the end: why that came early (one line), else NULL */
 };
 
 /* Receives finished parts; takes ownership of what is inside *part. */

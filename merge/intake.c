@@ -52,6 +52,14 @@ static void refuse(struct intake *in, struct lag_source_row *row, enum lag_sourc
 		       LAG_ABOUT(LAG_NONE, LAG_NONE, 1), "%s: %s", row->path, row->note);
 }
 
+static void note_source(struct intake *in, struct lag_source_row *row, const char *note)
+{
+	if (!row->note[0])
+		set_note(row, note);
+	lag_merge_find(in->m, 0, "source", LAG_ABOUT(LAG_NONE, LAG_NONE, 1), "%s: %s", row->path,
+		       note);
+}
+
 /* Takes what an importer made of an input. */
 static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, struct lag_err *err)
 {
@@ -80,10 +88,7 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 	for (size_t i = 0; i < part->notes.n; i++) {
 		const char *note = (const char *)part->notes.items + i * LAG_ERR_TEXT_MAX;
 
-		if (!row->note[0])
-			set_note(row, note);
-		lag_merge_find(in->m, 0, "source", LAG_ABOUT(LAG_NONE, LAG_NONE, 1), "%s: %s",
-			       row->path, note);
+		note_source(in, row, note);
 	}
 	memset(part, 0, sizeof(*part));
 	return LAG_OK;
@@ -152,9 +157,12 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 		return lag_err_set(err, st, "%s", why.text);
 	if (lag_failed(st)) {
 		refuse(in, row, LAG_SOURCE_REFUSED, why.text);
-	} else if (st == LAG_WARN) {
-		row->state = LAG_SOURCE_DAMAGED;
+	} else if (input->damage) {
+		st = LAG_WARN;
+		note_source(in, row, input->damage);
 	}
+	if (st == LAG_WARN)
+		row->state = LAG_SOURCE_DAMAGED;
 	if (st == LAG_WARN) {
 		lag_merge_find(in->m, 1, "damaged",
 			       LAG_ABOUT(LAG_NONE, LAG_NONE, row->n_bad ? row->n_bad : 1),

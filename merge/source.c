@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Byte streams under the importers: files, gzip on top of anything, and the look at their beginning
  * that decides who reads them. */
-#include "merge/source.h"
+#include "merge/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-
-#define GZIP_BUFFER 65536
 
 /* ---- files ---- */
 
@@ -40,93 +37,6 @@ static void file_close(struct lag_stream *st)
 	(void)close(((struct file_stream *)st)->fd);
 }
 
-/* ---- gzip, also of several members one after the other ---- */
-
-struct gzip_stream {
-	struct lag_stream base;
-	struct lag_stream *raw; /* borrowed */
-	const char *name;
-	z_stream z;
-	bool at_end;
-	uint8_t in[GZIP_BUFFER];
-};
-
-/* 1: input is there; 0: the raw stream has ended; -1: error. */
-static int gzip_refill(struct gzip_stream *gz, struct lag_err *err)
-{
-	long n;
-
-	if (gz->z.avail_in)
-		return 1;
-	n = gz->raw->read(gz->raw, gz->in, sizeof(gz->in), err);
-	if (n <= 0)
-		return (int)n;
-	gz->z.next_in = gz->in;
-	gz->z.avail_in = (uInt)n;
-	return 1;
-}
-
-/* After a member: another one, zero padding, or the end. */
-static int gzip_next_member(struct gzip_stream *gz, struct lag_err *err)
-{
-	int more;
-
-	while ((more = gzip_refill(gz, err)) == 1 && *gz->z.next_in == 0) {
-		gz->z.next_in++;
-		gz->z.avail_in--;
-	}
-	gz->at_end = more != 1;
-	if (more == 1 && inflateReset(&gz->z) != Z_OK) {
-		(void)lag_err_set(err, LAG_ERR_SYSTEM, "%s: inflate", gz->name);
-		return -1;
-	}
-	return more;
-}
-
-static long gzip_read(struct lag_stream *st, void *buf, size_t room, struct lag_err *err)
-{
-	struct gzip_stream *gz = (struct gzip_stream *)st;
-	uInt want = room > 1u << 30 ? 1u << 30 : (uInt)room;
-
-	gz->z.next_out = buf;
-	gz->z.avail_out = want;
-	while (gz->z.avail_out == want && !gz->at_end) {
-		int more = gzip_refill(gz, err);
-		int rc;
-
-		if (more < 0)
-			return -1;
-		/* Cut off: what came before is good, and its reader will see that it ends early. */
-		if (more == 0) {
-			gz->at_end = true;
-			break;
-		}
-		rc = inflate(&gz->z, Z_NO_FLUSH);
-		if (rc == Z_STREAM_END && gzip_next_member(gz, err) < 0)
-			return -1;
-		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
-			(void)lag_err_set(err, LAG_ERR_INPUT, "%s: gzip data is corrupt: %s",
-					  gz->name, gz->z.msg ? gz->z.msg : "inflate failed");
-			return -1;
-		}
-	}
-	return (long)(want - gz->z.avail_out);
-}
-
-static void gzip_close(struct lag_stream *st)
-{
-	(void)inflateEnd(&((struct gzip_stream *)st)->z);
-}
-
-static enum lag_status gzip_open(struct gzip_stream *gz, struct lag_stream *raw, const char *name,
-				 struct lag_err *err)
-{
-	*gz = (struct gzip_stream){ .base = { gzip_read, gzip_close }, .raw = raw, .name = name };
-	if (inflateInit2(&gz->z, 15 + 16) != Z_OK)
-		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory to inflate", name);
-	return LAG_OK;
-}
-
 /* ---- a stream whose beginning was looked at ---- */
 
 struct head_stream {
@@ -141,8 +51,12 @@ static long head_read(struct lag_stream *st, void *buf, size_t room, struct lag_
 	struct head_stream *hs = (struct head_stream *)st;
 	size_t n = hs->n - hs->at < room ? hs->n - hs->at : room;
 
-	if (!n)
-		return hs->raw->read(hs->raw, buf, room, err);
+	if (!n) {
+		long got = hs->raw->read(hs->raw, buf, room, err);
+
+		hs->base.damage = hs->raw->damage;
+		return got;
+	}
 	memcpy(buf, hs->head + hs->at, n);
 	hs->at += n;
 	return (long)n;
@@ -156,7 +70,7 @@ static void head_close(struct lag_stream *st)
 static enum lag_status head_open(struct head_stream *hs, struct lag_stream *raw,
 				 struct lag_err *err)
 {
-	*hs = (struct head_stream){ .base = { head_read, head_close }, .raw = raw };
+	*hs = (struct head_stream){ .base = { head_read, head_close, NULL }, .raw = raw };
 	while (hs->n < sizeof(hs->head)) {
 		long n = raw->read(raw, hs->head + hs->n, sizeof(hs->head) - hs->n, err);
 
@@ -178,6 +92,7 @@ static long input_read(struct lag_input *in, void *buf, size_t room, struct lag_
 
 	if (n > 0)
 		in->offset += (uint64_t)n;
+	in->damage = st->damage;
 	return n;
 }
 
@@ -191,11 +106,6 @@ static long input_read_memory(struct lag_input *in, void *buf, size_t room, stru
 	return (long)n;
 }
 
-static bool is_gzip(const uint8_t *head, size_t n)
-{
-	return n >= 3 && head[0] == 0x1f && head[1] == 0x8b && head[2] == 8;
-}
-
 static enum lag_status visit_head(struct head_stream *hs, const char *name, uint64_t size_hint,
 				  struct lag_source_visitor *visitor, struct lag_err *err)
 {
@@ -206,48 +116,59 @@ static enum lag_status visit_head(struct head_stream *hs, const char *name, uint
 	return visitor->visit(visitor, &in, hs->head, hs->n, err);
 }
 
+static enum lag_status visit_gzip(struct lag_stream *raw, const char *name,
+				  struct lag_source_visitor *visitor, struct lag_err *err)
+{
+	struct lag_stream *gzip = lag_gzip_open(raw, name, err);
+	struct lag_stream *ahead = gzip ? lag_ahead_open(gzip, err) : NULL;
+	struct head_stream *hs = lag_calloc(1, sizeof(*hs));
+	enum lag_status st = LAG_ERR_SYSTEM;
+
+	if (ahead && hs) {
+		st = head_open(hs, ahead, err);
+		if (st == LAG_OK)
+			st = visit_head(hs, name, 0, visitor, err);
+	} else if (ahead) {
+		(void)lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", name);
+	}
+	if (ahead)
+		ahead->close(ahead);
+	if (gzip)
+		gzip->close(gzip);
+	free(hs);
+	return st;
+}
+
 enum lag_status lag_source_visit_stream(struct lag_stream *raw, const char *name,
 					uint64_t size_hint, struct lag_source_visitor *visitor,
 					struct lag_err *err)
 {
-	struct streams {
-		struct head_stream outer, inner;
-		struct gzip_stream gzip;
-	} *s = lag_calloc(1, sizeof(*s));
+	struct head_stream *hs = lag_calloc(1, sizeof(*hs));
 	enum lag_status st;
 
-	if (!s)
+	if (!hs)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", name);
-	st = head_open(&s->outer, raw, err);
-	if (st == LAG_OK && !is_gzip(s->outer.head, s->outer.n)) {
-		st = visit_head(&s->outer, name, size_hint, visitor, err);
+	st = head_open(hs, raw, err);
+	if (st == LAG_OK && lag_is_gzip(hs->head, hs->n)) {
+		st = visit_gzip(&hs->base, name, visitor, err);
 	} else if (st == LAG_OK) {
-		st = gzip_open(&s->gzip, &s->outer.base, name, err);
-		if (st == LAG_OK) {
-			st = head_open(&s->inner, &s->gzip.base, err);
-			if (st == LAG_OK)
-				st = visit_head(&s->inner, name, 0, visitor, err);
-			gzip_close(&s->gzip.base);
-		}
+		st = visit_head(hs, name, size_hint, visitor, err);
 	}
-	free(s);
+	free(hs);
 	return st;
 }
 
 /* A gzip file is an archive when what is inside is one. */
 static bool gzip_holds_archive(int fd, const char *path)
 {
-	struct file_stream file = { { file_read, file_close }, fd, path };
-	struct gzip_stream *gz = lag_calloc(1, sizeof(*gz));
+	struct file_stream file = { { file_read, file_close, NULL }, fd, path };
+	struct lag_stream *gz = lag_gzip_open(&file.base, path, NULL);
 	struct head_stream *hs = lag_calloc(1, sizeof(*hs));
-	bool found = false;
+	bool found =
+		gz && hs && head_open(hs, gz, NULL) == LAG_OK && lag_archive_probe(hs->head, hs->n);
 
-	if (gz && hs && gzip_open(gz, &file.base, path, NULL) == LAG_OK) {
-		found = head_open(hs, &gz->base, NULL) == LAG_OK &&
-			lag_archive_probe(hs->head, hs->n);
-		gzip_close(&gz->base);
-	}
-	free(gz);
+	if (gz)
+		gz->close(gz);
 	free(hs);
 	(void)lseek(fd, 0, SEEK_SET);
 	return found;
@@ -281,7 +202,7 @@ static enum lag_status visit_mapped(const struct file_stream *file, size_t size,
 enum lag_status lag_source_each(const char *path, struct lag_source_visitor *visitor,
 				struct lag_err *err)
 {
-	struct file_stream file = { { file_read, file_close },
+	struct file_stream file = { { file_read, file_close, NULL },
 				    open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
 				    path };
 	uint8_t head[LAG_SOURCE_HEAD];
@@ -296,9 +217,9 @@ enum lag_status lag_source_each(const char *path, struct lag_source_visitor *vis
 	} else if ((n = pread(file.fd, head, sizeof(head), 0)) < 0) {
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
 	} else if (lag_archive_probe(head, (size_t)n) ||
-		   (is_gzip(head, (size_t)n) && gzip_holds_archive(file.fd, path))) {
+		   (lag_is_gzip(head, (size_t)n) && gzip_holds_archive(file.fd, path))) {
 		st = lag_archive_each(path, visitor, err);
-	} else if (is_gzip(head, (size_t)n)) {
+	} else if (lag_is_gzip(head, (size_t)n)) {
 		st = lag_source_visit_stream(&file.base, path, 0, visitor, err);
 	} else {
 		st = visit_mapped(&file, (size_t)sb.st_size, visitor, err);

@@ -13,6 +13,8 @@ struct lag_stream {
 	/* Up to room bytes; 0 at the end, -1 on error (err is set). */
 	long (*read)(struct lag_stream *st, void *buf, size_t room, struct lag_err *err);
 	void (*close)(struct lag_stream *st);
+	/* Set at the end where that came early: one line on what is damaged, borrowed until close. */
+	const char *damage;
 };
 
 /* Called for each input found. `head` is the input's beginning, already inflated. A failing status
