@@ -20,7 +20,7 @@ void lag_index_sort_init(struct lag_index_sort *sort, const char *path, size_t n
 	*sort = (struct lag_index_sort){ .path = path,
 					 .n_values = n_values,
 					 .room = room,
-					 .spill = { .fd = -1 },
+					 .file = { .fd = -1 },
 					 .entries = { .item_size = n_values * sizeof(int64_t) },
 					 .blocks = LAG_VEC_INIT(struct block) };
 }
@@ -33,7 +33,7 @@ void lag_index_sort_release(struct lag_index_sort *sort)
 	lag_vec_release(&sort->entries);
 	free(sort->spare);
 	sort->spare = NULL;
-	lag_spill_close(&sort->spill);
+	lag_temp_file_close(&sort->file);
 }
 
 static enum lag_status no_memory(struct lag_err *err)
@@ -115,9 +115,9 @@ static enum lag_status write_block(struct lag_index_sort *sort, struct lag_err *
 	if (!block)
 		return no_memory(err);
 	block->n = sort->entries.n;
-	block->at = sort->spill.fd < 0 ? 0 : sort->spill.size;
-	st = lag_spill_add(&sort->spill, sort->path, sort->entries.items,
-			   sort->entries.n * sort->entries.item_size, err);
+	block->at = sort->file.fd < 0 ? 0 : sort->file.size;
+	st = lag_temp_file_add(&sort->file, sort->path, sort->entries.items,
+			       sort->entries.n * sort->entries.item_size, err);
 	sort->entries.n = 0;
 	return st;
 }
@@ -155,7 +155,7 @@ static enum lag_status advance(struct lag_index_sort *sort, struct block *block,
 		return LAG_OK;
 	if (!n)
 		return LAG_END;
-	st = lag_spill_read(&sort->spill, block->at, block->entries, n * size, err);
+	st = lag_temp_file_read(&sort->file, block->at, block->entries, n * size, err);
 	block->at += n * size;
 	block->n -= n;
 	block->n_read = n;

@@ -5,7 +5,7 @@
 #define SCHEMA_DB_INDEX_SORT_H
 
 #include "schema/base/mem.h"
-#include "schema/db/spill.h"
+#include "schema/db/temp_file.h"
 
 #define LAG_SORT_ROOM ((size_t)1 << 20) /* entries of a block by default */
 
@@ -15,7 +15,7 @@ struct lag_index_sort {
 	struct lag_vec entries; /* the block being filled */
 	int64_t *spare;         /* as large, to sort through */
 	size_t n_spare;
-	struct lag_spill spill;
+	struct lag_temp_file file;
 	struct lag_vec blocks; /* struct block, written */
 };
 

@@ -62,12 +62,18 @@ static inline uint8_t *lag_page_pointer(const struct lag_page *page, uint32_t i)
 	return page->image + page->head + 2 * (size_t)i;
 }
 
+/* A cell of n bytes stands before the content already. */
+static inline void lag_page_placed(struct lag_page *page, uint32_t n)
+{
+	page->content -= n;
+	lag_page_put_u16(lag_page_pointer(page, page->n_cells++), page->content);
+}
+
 /* Appends a cell that fits. */
 static inline void lag_page_put(struct lag_page *page, const uint8_t *cell, uint32_t n)
 {
-	page->content -= n;
-	memcpy(page->image + page->content, cell, n);
-	lag_page_put_u16(lag_page_pointer(page, page->n_cells++), page->content);
+	memcpy(page->image + page->content - n, cell, n);
+	lag_page_placed(page, n);
 }
 
 /* An empty page in image. */

@@ -191,10 +191,14 @@ static enum lag_status flush_unsorted(struct lag_page_rows *share, uint32_t i, s
 static enum lag_status put_entry(struct lag_page_tree *tree, const int64_t *entry, uint32_t n,
 				 struct lag_err *err)
 {
-	uint8_t scratch[LAG_ROW_SCRATCH], *end = scratch + sizeof(scratch);
+	uint8_t scratch[LAG_ROW_SCRATCH], *place = lag_page_tree_place(tree, sizeof(scratch));
+	uint8_t *end = place ? place : scratch + sizeof(scratch);
 	const uint8_t *cell = lag_row_entry(end, entry, n);
 
-	return lag_page_tree_put_share(tree, cell, (uint32_t)(end - cell), err);
+	if (!place)
+		return lag_page_tree_put_share(tree, cell, (uint32_t)(end - cell), err);
+	lag_page_tree_placed(tree, (uint32_t)(end - cell));
+	return LAG_OK;
 }
 
 static enum lag_status index_row(struct lag_page_rows *share, uint32_t i, const int64_t *row,
@@ -212,12 +216,13 @@ static enum lag_status index_row(struct lag_page_rows *share, uint32_t i, const 
 		memcpy(share->chunk->unsorted[i] + at->n_unsorted * n, entry, n * sizeof(*entry));
 		return ++at->n_unsorted == UNSORTED_ROOM ? flush_unsorted(share, i, err) : LAG_OK;
 	}
-	if (share->n == 0) {
-		memcpy(at->first, entry, sizeof(entry));
-	} else if (!ascends(at->last, entry, n)) {
+	if (share->n && !ascends(at->last, entry, n))
 		at->broken = true;
-	}
-	memcpy(at->last, entry, sizeof(entry));
+	/* Word by word: a copy in larger pieces would wait for what was just stored. */
+	for (uint32_t k = 0; k < n; k++)
+		at->last[k] = entry[k];
+	if (share->n == 0)
+		memcpy(at->first, at->last, sizeof(at->first));
 	return put_entry(&at->tree, entry, n, err);
 }
 
@@ -228,24 +233,35 @@ static enum lag_status refuse(const struct lag_page_rows *share, const int64_t *
 			   (long long)row[0], why);
 }
 
+static enum lag_status add_row(struct lag_page_rows *share, const int64_t *row, struct lag_err *err)
+{
+	const struct lag_page_table *table = &share->set->table;
+	struct lag_page_tree *tree = &share->tree;
+	uint8_t scratch[LAG_ROW_SCRATCH], *place = lag_page_tree_place(tree, sizeof(scratch));
+	uint8_t *end = place ? place : scratch + sizeof(scratch);
+	uint64_t nulls;
+	const uint8_t *cell = lag_row_cell(end, row, table->n_columns, &nulls);
+
+	if (row[0] == LAG_NONE)
+		return refuse(share, row, "no id", err);
+	if (share->n && row[0] <= share->last_id)
+		return refuse(share, row, "ids must ascend", err);
+	if (nulls & table->not_null)
+		return refuse(share, row, "NULL in a column that allows none", err);
+	if (!place)
+		return lag_page_tree_put_share(tree, cell, (uint32_t)(end - cell), err);
+	lag_page_tree_placed(tree, (uint32_t)(end - cell));
+	return LAG_OK;
+}
+
 enum lag_status lag_page_rows_add(struct lag_page_rows *share, const int64_t *values, size_t n_rows,
 				  struct lag_err *err)
 {
 	const struct lag_page_table *table = &share->set->table;
-	uint8_t scratch[LAG_ROW_SCRATCH], *end = scratch + sizeof(scratch);
 	enum lag_status st = LAG_OK;
 
 	for (const int64_t *row = values; n_rows-- && st == LAG_OK; row += table->n_columns) {
-		uint64_t nulls;
-		const uint8_t *cell = lag_row_cell(end, row, table->n_columns, &nulls);
-
-		if (row[0] == LAG_NONE)
-			return refuse(share, row, "no id", err);
-		if (share->n && row[0] <= share->last_id)
-			return refuse(share, row, "ids must ascend", err);
-		if (nulls & table->not_null)
-			return refuse(share, row, "NULL in a column that allows none", err);
-		st = lag_page_tree_put_share(&share->tree, cell, (uint32_t)(end - cell), err);
+		st = add_row(share, row, err);
 		for (uint32_t i = 0; i < table->n_indexes && st == LAG_OK; i++)
 			st = index_row(share, i, row, err);
 		if (share->n++ == 0)

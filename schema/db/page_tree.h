@@ -36,6 +36,21 @@ void lag_page_tree_init(struct lag_page_tree *tree, struct lag_page_file *file,
 			enum lag_page_kind kind, uint8_t *chunk, uint32_t room);
 void lag_page_tree_release(struct lag_page_tree *tree);
 
+/* A place to make the next cell in, which then needs no copy: the returned pointer is where it is to end,
+ * with `room` bytes before it. NULL = make it elsewhere and put it. */
+static inline uint8_t *lag_page_tree_place(const struct lag_page_tree *tree, uint32_t room)
+{
+	bool fits = tree->open && lag_page_fits(&tree->leaf, room);
+
+	return fits ? tree->leaf.image + tree->leaf.content : NULL;
+}
+
+/* The cell of n bytes is there. */
+static inline void lag_page_tree_placed(struct lag_page_tree *tree, uint32_t n)
+{
+	lag_page_placed(&tree->leaf, n);
+}
+
 /* The next cell: at most a quarter of a page. */
 enum lag_status lag_page_tree_put(struct lag_page_tree *tree, const uint8_t *cell, uint32_t n,
 				  struct lag_err *err) LAG_MUST_USE;

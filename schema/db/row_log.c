@@ -18,13 +18,13 @@ typedef enum lag_status (*each_fn)(void *state, enum lag_table table,
 
 void lag_row_log_init(struct lag_row_log *log, const char *path)
 {
-	*log = (struct lag_row_log){ .path = path, .spill = { .fd = -1 } };
+	*log = (struct lag_row_log){ .path = path, .file = { .fd = -1 } };
 }
 
 void lag_row_log_release(struct lag_row_log *log)
 {
 	lag_buf_release(&log->rows);
-	lag_spill_close(&log->spill);
+	lag_temp_file_close(&log->file);
 }
 
 static bool has_text(const struct lag_value *value)
@@ -55,7 +55,7 @@ enum lag_status lag_row_log_add(struct lag_row_log *log, enum lag_table table,
 		return no_memory(err);
 	if (log->rows.n < ROOM)
 		return LAG_OK;
-	st = lag_spill_add(&log->spill, log->path, log->rows.text, log->rows.n, err);
+	st = lag_temp_file_add(&log->file, log->path, log->rows.text, log->rows.n, err);
 	lag_buf_clear(&log->rows);
 	return st;
 }
@@ -84,7 +84,7 @@ struct reader {
 
 static uint64_t in_file(const struct reader *r)
 {
-	return r->log->spill.fd < 0 ? 0 : r->log->spill.size;
+	return r->log->file.fd < 0 ? 0 : r->log->file.size;
 }
 
 static enum lag_status fill_window(struct reader *r, struct lag_err *err)
@@ -98,7 +98,7 @@ static enum lag_status fill_window(struct reader *r, struct lag_err *err)
 		return no_memory(err);
 	r->n_window = left < WINDOW ? (size_t)left : WINDOW;
 	r->window_at = 0;
-	st = lag_spill_read(&r->log->spill, r->file_at, r->window, r->n_window, err);
+	st = lag_temp_file_read(&r->log->file, r->file_at, r->window, r->n_window, err);
 	r->file_at += r->n_window;
 	return st;
 }

@@ -5,12 +5,12 @@
 
 #include "schema/base/buf.h"
 #include "schema/db/db_write.h"
-#include "schema/db/spill.h"
+#include "schema/db/temp_file.h"
 
 struct lag_row_log {
 	const char *path; /* beside which to write; the caller's */
 	struct lag_buf rows;
-	struct lag_spill spill;
+	struct lag_temp_file file;
 };
 
 void lag_row_log_init(struct lag_row_log *log, const char *path);

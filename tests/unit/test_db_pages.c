@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "schema/db/page_rows.h"
+#include "tests/unit/db_check.h"
 #include "tests/unit/lag_builder.h"
 
 #define N_COLUMNS 6
@@ -39,36 +40,6 @@ static int drop_dir(void **state)
 	return 0;
 }
 
-static void ok(enum lag_status st, const struct lag_err *err)
-{
-	if (st != LAG_OK)
-		fail_msg("%s", err->text);
-}
-
-static int64_t ask(struct lag_db *db, const char *sql)
-{
-	struct lag_stmt *stmt;
-	struct lag_err err;
-	int64_t value;
-
-	ok(lag_stmt_prepare(db, sql, NULL, &stmt, &err), &err);
-	ok(lag_stmt_step(stmt, &err), &err);
-	value = lag_stmt_int(stmt, 0);
-	lag_stmt_free(stmt);
-	return value;
-}
-
-static void check_sound(struct lag_db *db)
-{
-	struct lag_stmt *stmt;
-	struct lag_err err;
-
-	ok(lag_stmt_prepare(db, "PRAGMA integrity_check(5)", NULL, &stmt, &err), &err);
-	ok(lag_stmt_step(stmt, &err), &err);
-	assert_string_equal(lag_stmt_text(stmt, 0), "ok");
-	lag_stmt_free(stmt);
-}
-
 static struct lag_db *create(unsigned page_size)
 {
 	struct lag_db *db;
@@ -76,16 +47,16 @@ static struct lag_db *create(unsigned page_size)
 	char sql[256];
 
 	(void)unlink(path);
-	ok(lag_db_create(path, &db, &err), &err);
+	dbc_ok(lag_db_create(path, &db, &err), &err);
 	(void)snprintf(sql, sizeof(sql), "PRAGMA page_size = %u; VACUUM;", page_size);
-	ok(lag_db_exec(db, sql, &err), &err);
-	ok(lag_db_exec(
-		   db,
-		   "CREATE TABLE t (id INTEGER PRIMARY KEY, rank INTEGER NOT NULL, start INTEGER, "
-		   "a INTEGER, b INTEGER, c INTEGER);"
-		   "CREATE INDEX t_rank ON t (rank, start); CREATE INDEX t_a ON t (a)",
-		   &err),
-	   &err);
+	dbc_ok(lag_db_exec(db, sql, &err), &err);
+	dbc_ok(lag_db_exec(db,
+			   "CREATE TABLE t (id INTEGER PRIMARY KEY, rank INTEGER NOT NULL, start "
+			   "INTEGER, "
+			   "a INTEGER, b INTEGER, c INTEGER);"
+			   "CREATE INDEX t_rank ON t (rank, start); CREATE INDEX t_a ON t (a)",
+			   &err),
+	       &err);
 	return db;
 }
 
@@ -99,11 +70,27 @@ static void begin(struct table *t, unsigned page_size)
 	struct lag_db *db = create(page_size);
 	struct lag_err err;
 
-	ok(lag_page_table_describe(db, "t", &t->set.table, &err), &err);
+	dbc_ok(lag_page_table_describe(db, "t", &t->set.table, &err), &err);
 	lag_db_close(db);
-	ok(lag_page_file_open(&t->file, path, &err), &err);
+	dbc_ok(lag_page_file_open(&t->file, path, &err), &err);
 	assert_int_equal(t->file.page_size, page_size);
-	ok(lag_page_set_init(&t->set, &t->file, path, &err), &err);
+	dbc_ok(lag_page_set_init(&t->set, &t->file, path, &err), &err);
+}
+
+/* The page count is true, and said to be: readers need not ask the file for its size. */
+static void check_header(void)
+{
+	uint8_t header[100];
+	struct stat sb;
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_int_equal(fread(header, 1, sizeof(header), f), sizeof(header));
+	assert_int_equal(fstat(fileno(f), &sb), 0);
+	(void)fclose(f);
+	assert_int_equal((int64_t)lag_page_u32(header + 28) * lag_page_u16(header + 16),
+			 sb.st_size);
+	assert_int_equal(lag_page_u32(header + 24), lag_page_u32(header + 92));
 }
 
 static uint32_t finish(struct table *t)
@@ -111,9 +98,10 @@ static uint32_t finish(struct table *t)
 	struct lag_err err;
 	uint32_t broken;
 
-	ok(lag_page_set_finish(&t->set, &broken, &err), &err);
-	ok(lag_page_file_finish(&t->file, &err), &err);
+	dbc_ok(lag_page_set_finish(&t->set, &broken, &err), &err);
+	dbc_ok(lag_page_file_finish(&t->file, &err), &err);
 	lag_page_set_release(&t->set);
+	check_header();
 	return broken;
 }
 
@@ -122,7 +110,7 @@ static struct lag_db *reopen(void)
 	struct lag_db *db;
 	struct lag_err err;
 
-	ok(lag_db_open(path, &db, &err), &err);
+	dbc_ok(lag_db_open(path, &db, &err), &err);
 	return db;
 }
 
@@ -146,7 +134,7 @@ static void add_rows(struct lag_page_rows *share, int64_t from, int64_t until)
 
 	for (int64_t i = from; i < until; i++) {
 		row_of(i, row);
-		ok(lag_page_rows_add(share, row, 1, &err), &err);
+		dbc_ok(lag_page_rows_add(share, row, 1, &err), &err);
 	}
 }
 
@@ -156,8 +144,8 @@ static void check_rows(struct lag_db *db, int64_t n)
 	struct lag_err err;
 	int64_t row[N_COLUMNS], i = 0;
 
-	check_sound(db);
-	ok(lag_stmt_prepare(db, "SELECT * FROM t", NULL, &stmt, &err), &err);
+	dbc_sound(db);
+	dbc_ok(lag_stmt_prepare(db, "SELECT * FROM t", NULL, &stmt, &err), &err);
 	for (; lag_stmt_step(stmt, &err) == LAG_OK; i++) {
 		row_of(i, row);
 		for (int k = 0; k < N_COLUMNS; k++)
@@ -165,11 +153,13 @@ static void check_rows(struct lag_db *db, int64_t n)
 	}
 	assert_int_equal(i, n);
 	lag_stmt_free(stmt);
-	assert_int_equal(ask(db, "SELECT count(*) FROM t INDEXED BY t_rank WHERE rank >= 0"), n);
-	assert_int_equal(ask(db, "SELECT count(*) FROM t INDEXED BY t_a WHERE a IS NULL"),
+	assert_int_equal(dbc_int(db, "SELECT count(*) FROM t INDEXED BY t_rank WHERE rank >= 0"),
+			 n);
+	assert_int_equal(dbc_int(db, "SELECT count(*) FROM t INDEXED BY t_a WHERE a IS NULL"),
 			 (n + 4) / 5);
 	/* The same found by each index and by neither. */
-	assert_int_equal(ask(db, "SELECT count(*) FROM t AS x WHERE NOT EXISTS (SELECT 1 FROM t "
+	assert_int_equal(dbc_int(db,
+				 "SELECT count(*) FROM t AS x WHERE NOT EXISTS (SELECT 1 FROM t "
 				 "INDEXED BY t_rank WHERE rank = x.rank AND start = x.start AND "
 				 "id = x.id)"),
 			 0);
@@ -184,11 +174,11 @@ static void oracle_page(const int64_t (*rows)[N_COLUMNS], size_t n, unsigned siz
 	struct lag_err err;
 	FILE *f;
 
-	ok(lag_stmt_prepare(db, "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", NULL, &stmt, &err),
-	   &err);
+	dbc_ok(lag_stmt_prepare(db, "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", NULL, &stmt, &err),
+	       &err);
 	for (size_t i = 0; i < n; i++) {
 		for (int k = 0; k < N_COLUMNS; k++)
-			ok(lag_stmt_bind_int(stmt, k + 1, rows[i][k], &err), &err);
+			dbc_ok(lag_stmt_bind_int(stmt, k + 1, rows[i][k], &err), &err);
 		assert_int_equal(lag_stmt_step(stmt, &err), LAG_END);
 	}
 	lag_stmt_free(stmt);
@@ -240,12 +230,12 @@ static void test_bytes_are_sqlites(void **state)
 	begin(&t, sizeof(ours));
 	share = lag_page_rows_begin(&t.set);
 	assert_non_null(share);
-	ok(lag_page_rows_add(share, rows[0], n, &err), &err);
-	ok(lag_page_rows_seal(share, &err), &err);
+	dbc_ok(lag_page_rows_add(share, rows[0], n, &err), &err);
+	dbc_ok(lag_page_rows_seal(share, &err), &err);
 	assert_int_equal(finish(&t), 0);
 	struct lag_db *db = reopen();
 
-	check_sound(db);
+	dbc_sound(db);
 	lag_db_close(db);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t root = i ? t.set.table.index[i - 1].root : t.set.table.root;
@@ -280,7 +270,7 @@ static void test_every_length(void **state)
 		share = lag_page_rows_begin(&t.set);
 		assert_non_null(share);
 		add_rows(share, 0, n);
-		ok(lag_page_rows_seal(share, &err), &err);
+		dbc_ok(lag_page_rows_seal(share, &err), &err);
 		assert_int_equal(finish(&t), 0);
 		db = reopen();
 		check_rows(db, n);
@@ -315,7 +305,7 @@ static void test_shares(void **state)
 		for (size_t left = n_shares; left; left--) {
 			size_t pick = draw(left);
 
-			ok(lag_page_rows_seal(shares[pick], &err), &err);
+			dbc_ok(lag_page_rows_seal(shares[pick], &err), &err);
 			shares[pick] = shares[left - 1];
 		}
 		assert_int_equal(finish(&t), 0);
@@ -340,8 +330,8 @@ static void test_deep(void **state)
 	assert_true(a && b);
 	add_rows(b, 70001, 120000);
 	add_rows(a, 0, 70001);
-	ok(lag_page_rows_seal(b, &err), &err);
-	ok(lag_page_rows_seal(a, &err), &err);
+	dbc_ok(lag_page_rows_seal(b, &err), &err);
+	dbc_ok(lag_page_rows_seal(a, &err), &err);
 	assert_int_equal(finish(&t), 0);
 	db = reopen();
 	check_rows(db, 120000);
@@ -400,7 +390,7 @@ static void test_lock_page(void **state)
 		share = lag_page_rows_begin(&t.set);
 		assert_non_null(share);
 		add_rows(share, 0, before == 8 ? 1000 : 8000);
-		ok(lag_page_rows_seal(share, &err), &err);
+		dbc_ok(lag_page_rows_seal(share, &err), &err);
 		assert_int_equal(finish(&t), 0);
 		free_gap(made, from, size);
 		db = reopen();
@@ -428,15 +418,15 @@ static void test_refused(void **state)
 	a = lag_page_rows_begin(&t.set);
 	b = lag_page_rows_begin(&t.set);
 	assert_true(a && b);
-	ok(lag_page_rows_add(a, good, 1, &err), &err);
+	dbc_ok(lag_page_rows_add(a, good, 1, &err), &err);
 	assert_int_equal(lag_page_rows_add(a, same, 1, &err), LAG_ERR_USAGE);
 	assert_non_null(strstr(err.text, "ascend"));
 	assert_int_equal(lag_page_rows_add(a, null, 1, &err), LAG_ERR_USAGE);
 	assert_non_null(strstr(err.text, "NULL"));
 	assert_int_equal(lag_page_rows_add(b, no_id, 1, &err), LAG_ERR_USAGE);
-	ok(lag_page_rows_add(b, good, 1, &err), &err);
-	ok(lag_page_rows_seal(a, &err), &err);
-	ok(lag_page_rows_seal(b, &err), &err);
+	dbc_ok(lag_page_rows_add(b, good, 1, &err), &err);
+	dbc_ok(lag_page_rows_seal(a, &err), &err);
+	dbc_ok(lag_page_rows_seal(b, &err), &err);
 	assert_int_equal(lag_page_set_finish(&t.set, &broken, &err), LAG_ERR_USAGE);
 	assert_non_null(strstr(err.text, "overlap"));
 	lag_page_set_release(&t.set);
@@ -446,15 +436,15 @@ static void test_refused(void **state)
 /* Tables whose pages SQLite has to write. */
 static void test_unsuited(void **state)
 {
+#define WITH_INDEX "CREATE TABLE u (id INTEGER PRIMARY KEY, x INTEGER); CREATE INDEX v ON u "
 	static const char *const tables[] = {
 		"CREATE TABLE u (id INTEGER PRIMARY KEY, x TEXT)",
 		"CREATE TABLE u (x INTEGER, y INTEGER)",
 		"CREATE TABLE u (x INTEGER, id INTEGER PRIMARY KEY)",
 		"CREATE TABLE u (id INTEGER PRIMARY KEY, x INTEGER UNIQUE)",
-		"CREATE TABLE u (id INTEGER PRIMARY KEY, x INTEGER); CREATE INDEX v ON u (x DESC)",
-		"CREATE TABLE u (id INTEGER PRIMARY KEY, x INTEGER); CREATE INDEX v ON u (x) WHERE "
-		"x",
-		"CREATE TABLE u (id INTEGER PRIMARY KEY, x INTEGER); CREATE INDEX v ON u (x + 1)",
+		WITH_INDEX "(x DESC)",
+		WITH_INDEX "(x) WHERE x",
+		WITH_INDEX "(x + 1)",
 		"CREATE TABLE other (id INTEGER PRIMARY KEY, x INTEGER)",
 	};
 
@@ -464,7 +454,7 @@ static void test_unsuited(void **state)
 		struct lag_page_table table;
 		struct lag_err err;
 
-		ok(lag_db_exec(db, tables[i], &err), &err);
+		dbc_ok(lag_db_exec(db, tables[i], &err), &err);
 		assert_int_equal(lag_page_table_describe(db, "u", &table, &err), LAG_ERR_USAGE);
 		lag_db_close(db);
 	}
@@ -507,9 +497,9 @@ static void test_sort(void **state)
 			if (draw(10) == 0)
 				entry[0] = draw(2) ? INT64_MAX : LAG_NONE;
 			sum += (uint64_t)entry[0] * 31 + (uint64_t)entry[1];
-			ok(lag_index_sort_add(&sort, entry, 1, &err), &err);
+			dbc_ok(lag_index_sort_add(&sort, entry, 1, &err), &err);
 		}
-		ok(lag_index_sort_each(&sort, see, &seen, &err), &err);
+		dbc_ok(lag_index_sort_each(&sort, see, &seen, &err), &err);
 		assert_int_equal(seen.n, lengths[l]);
 		assert_int_equal(seen.sum, sum);
 		lag_index_sort_release(&sort);
