@@ -29,11 +29,12 @@ def line(what, ours, reference, unit, of, higher_is_better):
     print(f"{what:<34} {ours:>10.3g} {reference:>10.3g} {unit:<14} {ratio:>7.2f}x  {of}", flush=True)
 
 
-def append(work):
-    _, done = timed(BUILD / "tests/bench/bench_append", work)
+def program(name, work, higher_is_better):
+    """Lines of a program that measures both sides itself."""
+    _, done = timed(BUILD / "tests/bench" / name, work)
     for row in done.stdout.splitlines():
         name, ours, reference, unit, _, of = row.split("\t")
-        line(name, float(ours), float(reference), unit, of, False)
+        line(name, float(ours), float(reference), unit, of, higher_is_better)
 
 
 def insert_seconds(work, n):
@@ -74,7 +75,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
         work = pathlib.Path(folder)
         print(f"{'what':<34} {'laggard':>10} {'reference':>10} {'unit':<14} {'ratio':>8}  reference is")
-        append(work)
+        program("bench_append", work, False)
+        program("bench_load", work, True)
         timed(BUILD / "mktrace", "--out", work / "run", "--pp", "4", "--dp", "2", "--microbatches", "8",
               "--layers", "8", "--steps", STEPS)
         seconds, _ = timed(LAGGARD, "merge", "-q", "-o", work / "run.db", work / "run")
