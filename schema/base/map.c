@@ -3,7 +3,6 @@
  * names of kernels are long, and the tracer looks each of them up. */
 #include "schema/base/map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "schema/base/mem.h"
@@ -49,19 +48,29 @@ static struct lag_map_slot *probe(struct lag_map_slot *slots, size_t cap, uint64
 	return &slots[i];
 }
 
+static void drop_slots(struct lag_map *map)
+{
+	struct lag_vec room = { .items = map->slots, .spill = map->spill, .block = map->block };
+
+	lag_vec_release(&room);
+}
+
 static enum lag_status grow(struct lag_map *map)
 {
 	size_t cap = map->cap ? map->cap * 2 : 64;
-	struct lag_map_slot *slots = lag_calloc(cap, sizeof(*slots));
+	struct lag_vec room = { .item_size = sizeof(struct lag_map_slot), .spill = map->spill };
+	struct lag_map_slot *slots;
 
-	if (!slots)
+	if (lag_failed(lag_vec_resize(&room, cap)))
 		return LAG_ERR_SYSTEM;
+	slots = room.items;
 	for (size_t i = 0; i < map->cap; i++) {
 		if (map->slots[i].used)
 			*probe(slots, cap, map->slots[i].key) = map->slots[i];
 	}
-	free(map->slots);
+	drop_slots(map);
 	map->slots = slots;
+	map->block = room.block;
 	map->cap = cap;
 	return LAG_OK;
 }
@@ -92,6 +101,6 @@ bool lag_map_find(const struct lag_map *map, uint64_t key, uint64_t *value)
 
 void lag_map_release(struct lag_map *map)
 {
-	free(map->slots);
-	*map = (struct lag_map){ 0 };
+	drop_slots(map);
+	*map = (struct lag_map){ .spill = map->spill };
 }

@@ -9,10 +9,15 @@
 
 #include "schema/base/err.h"
 
-/* Zero-initialise; release when done. */
+struct lag_spill;
+struct lag_spill_block;
+
+/* Zero-initialise (or set spill, see mem.h); release when done. */
 struct lag_map {
 	struct lag_map_slot *slots;
 	size_t n, cap;
+	struct lag_spill *spill;
+	struct lag_spill_block *block;
 };
 
 struct lag_map_slot {

@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/spill.h"
+
+static enum lag_status reserve_spilled(struct lag_vec *vec, size_t n)
+{
+	enum lag_status st =
+		lag_spill_grow(vec->spill, &vec->block, n * vec->item_size, &vec->items);
+
+	if (st == LAG_OK)
+		vec->cap = lag_spill_capacity(vec->block) / vec->item_size;
+	return st;
+}
+
 enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
 {
 	size_t max = vec->max ? vec->max : LAG_VEC_MAX;
@@ -16,6 +28,10 @@ enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
 		return LAG_ERR_LIMIT;
 	if (vec->n + n <= cap)
 		return LAG_OK;
+	if (vec->n + n > SIZE_MAX / vec->item_size)
+		return LAG_ERR_LIMIT;
+	if (vec->spill)
+		return reserve_spilled(vec, vec->n + n);
 	cap = cap + cap / 2 + 16;
 	if (cap < vec->n + n)
 		cap = vec->n + n;
@@ -40,9 +56,28 @@ void *lag_vec_push(struct lag_vec *vec)
 	return item;
 }
 
+enum lag_status lag_vec_resize(struct lag_vec *vec, size_t n)
+{
+	if (n > vec->n) {
+		size_t more = n - vec->n;
+		enum lag_status st = lag_vec_reserve(vec, more);
+
+		if (st != LAG_OK)
+			return st;
+		memset((char *)vec->items + vec->n * vec->item_size, 0, more * vec->item_size);
+	}
+	vec->n = n;
+	return LAG_OK;
+}
+
 void lag_vec_release(struct lag_vec *vec)
 {
-	free(vec->items);
+	if (vec->spill) {
+		lag_spill_drop(vec->spill, vec->block);
+	} else {
+		free(vec->items);
+	}
+	vec->block = NULL;
 	vec->items = NULL;
 	vec->n = vec->cap = 0;
 }

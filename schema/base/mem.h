@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growable arrays with a stated maximum. Sizes are checked for overflow. */
+/* Growable arrays with a stated maximum, in plain memory or where a spill puts them. Sizes are checked
+ * for overflow. */
 #ifndef SCHEMA_BASE_MEM_H
 #define SCHEMA_BASE_MEM_H
 
@@ -7,17 +8,28 @@
 
 #include "schema/base/err.h"
 
+struct lag_spill;
+struct lag_spill_block;
+
 /* An array of equally sized items. Initialise with LAG_VEC_INIT, release when done. */
 struct lag_vec {
 	void *items;
 	size_t n, cap, item_size;
 	size_t max; /* 0 = LAG_VEC_MAX items */
+	/* Set before the first item, where memory is to come from a spill (spill.h); it outlives the
+	 * array. */
+	struct lag_spill *spill;
+	struct lag_spill_block *block;
 };
 
 #define LAG_VEC_MAX ((size_t)1 << 32)
 #define LAG_VEC_INIT(type)                \
 	{                                 \
 		.item_size = sizeof(type) \
+	}
+#define LAG_VEC_SPILLED(type, where)                        \
+	{                                                   \
+		.item_size = sizeof(type), .spill = (where) \
 	}
 #define LAG_VEC_AT(vec, type, i) (((type *)(vec)->items)[i])
 
@@ -27,6 +39,9 @@ void *lag_vec_push(struct lag_vec *vec) LAG_MUST_USE;
 
 /* Makes room for n more items. */
 enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n) LAG_MUST_USE;
+
+/* Makes it n items, new ones zeroed. */
+enum lag_status lag_vec_resize(struct lag_vec *vec, size_t n) LAG_MUST_USE;
 
 void lag_vec_release(struct lag_vec *vec);
 
