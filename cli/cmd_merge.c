@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
+#include "schema/base/parse.h"
 #include "schema/record/record.h"
 
 static bool on_progress(void *state, const struct lag_merge_progress *at)
@@ -45,6 +46,8 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	}
 	if (r->n_warnings)
 		lag_buf_printf(&line, ", %" PRIu64 " to look at", r->n_warnings);
+	if (r->spill_bytes)
+		lag_buf_printf(&line, ", %" PRIu64 " MiB of temporary data", r->spill_bytes >> 20);
 	lag_buf_printf(&line, "; next: laggard %s %s", r->n_warnings ? "info" : "report",
 		       r->output);
 	lag_say("%s", lag_buf_text(&line));
@@ -55,6 +58,32 @@ static bool choose_writer(const char *name, enum lag_db_writer_kind *kind)
 {
 	*kind = name && strcmp(name, "sql") == 0 ? LAG_DB_WRITER_SQL : LAG_DB_WRITER_PAGES;
 	return !name || *kind == LAG_DB_WRITER_SQL || strcmp(name, "pages") == 0;
+}
+
+static enum lag_status choose_memory(const struct lag_args *args, struct lag_merge_opts *opts,
+				     struct lag_err *err)
+{
+	const char *memory = lag_args_get(args, "memory");
+	long long n_threads;
+	int64_t bytes;
+	enum lag_status st = lag_args_i64(args, "threads", 0, &n_threads, err);
+
+	if (st != LAG_OK)
+		return st;
+	if (n_threads < 0 || n_threads > LAG_MERGE_THREADS_MAX) {
+		return lag_err_set(err, LAG_ERR_USAGE, "--threads %lld: 1 to %d", n_threads,
+				   LAG_MERGE_THREADS_MAX);
+	}
+	opts->n_threads = (unsigned)n_threads;
+	opts->tmp = lag_args_get(args, "tmp");
+	if (!memory)
+		return LAG_OK;
+	if (!lag_parse_size(memory, &bytes) || bytes < (int64_t)LAG_MERGE_MEMORY_MIN) {
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "--memory %s: a size of at least 1M is needed", memory);
+	}
+	opts->memory_bytes = (uint64_t)bytes;
+	return LAG_OK;
 }
 
 static int run(const struct lag_args *args)
@@ -80,6 +109,8 @@ static int run(const struct lag_args *args)
 				  lag_args_get(args, "writer"));
 		return lag_cmd_fail("merge", &err);
 	}
+	if (lag_failed(choose_memory(args, &opts, &err)))
+		return lag_cmd_fail("merge", &err);
 	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	lag_progress_begin(&progress, "merge", lag_args_has(args, "quiet"));
@@ -104,6 +135,9 @@ static const struct lag_opt options[] = {
 	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
 	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },
 	{ 0, "writer", "HOW", "how events get into the file (default: pages)", "pages sql" },
+	{ 0, "memory", "SIZE", "beyond it, work in a temporary file (default: 512M)", NULL },
+	{ 0, "tmp", "DIR", "its folder (default: $TMPDIR, else the output's)", "@dir" },
+	{ 0, "threads", "N", "work on N processors (default: all)", NULL },
 	{ 'q', "quiet", NULL, "no progress and no closing line", NULL },
 };
 

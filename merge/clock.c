@@ -208,9 +208,9 @@ static void report(struct lag_merge *m)
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 {
 	struct observer o = { .m = m,
-			      .members = LAG_VEC_INIT(struct lag_align_member),
-			      .collectives = LAG_VEC_INIT(struct lag_align_collective),
-			      .messages = LAG_VEC_INIT(struct lag_align_message),
+			      .members = LAG_VEC_SPILLED(struct lag_align_member, m->spill),
+			      .collectives = LAG_VEC_SPILLED(struct lag_align_collective, m->spill),
+			      .messages = LAG_VEC_SPILLED(struct lag_align_message, m->spill),
 			      .brackets = LAG_VEC_INIT(struct lag_align_bracket) };
 	enum lag_status st;
 

@@ -31,10 +31,11 @@ size_t lag_compact_size(const struct lag_compact_info *info)
 	return offsetof(struct lag_compact, slot) + info->n_slots * sizeof(uint32_t);
 }
 
-void lag_shapes_init(struct lag_shapes *shapes, size_t record_size)
+void lag_shapes_init(struct lag_shapes *shapes, size_t record_size, struct lag_spill *spill)
 {
-	*shapes = (struct lag_shapes){ .records = { .item_size = record_size },
-				       .same = LAG_VEC_INIT(uint32_t) };
+	*shapes = (struct lag_shapes){ .records = { .item_size = record_size, .spill = spill },
+				       .same = LAG_VEC_SPILLED(uint32_t, spill),
+				       .by_hash = { .spill = spill } };
 	shapes->records.max = UINT32_MAX - 1;
 }
 

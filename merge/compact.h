@@ -59,7 +59,7 @@ struct lag_shapes {
 const struct lag_compact_info *lag_compact_info_get(unsigned kind);
 size_t lag_compact_size(const struct lag_compact_info *info);
 
-void lag_shapes_init(struct lag_shapes *shapes, size_t record_size);
+void lag_shapes_init(struct lag_shapes *shapes, size_t record_size, struct lag_spill *spill);
 void lag_shapes_release(struct lag_shapes *shapes);
 
 /* Packs rec into item. LAG_ERR_SYSTEM without memory for a new shape. */

@@ -2,9 +2,9 @@
 /* Operations whose source does not number them are numbered by their order, but only where all ranks
  * recorded equally many in a common window: after a loss or another start, order matches wrongly. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "merge/state.h"
+#include "schema/base/sort.h"
 
 /* Which sequence an operation belongs to, and its place in time. */
 struct entry {
@@ -41,10 +41,11 @@ static uint64_t sequence_of(const struct lag_rec_op *op, const struct lag_op_lin
 			     lag_hash_pair((uint64_t)src, (uint64_t)dst));
 }
 
-static int by_sequence(const void *left, const void *right)
+static int by_sequence(const void *left, const void *right, void *state)
 {
 	const struct entry *a = left, *b = right;
 
+	(void)state;
 	if (a->sequence != b->sequence)
 		return a->sequence < b->sequence ? -1 : 1;
 	if (a->proc != b->proc)
@@ -123,9 +124,7 @@ static enum lag_status list_entries(const struct lag_merge *m, const struct lag_
 			};
 		}
 	}
-	if (entries->n)
-		qsort(entries->items, entries->n, sizeof(struct entry), by_sequence);
-	return LAG_OK;
+	return lag_vec_sort(entries, by_sequence, NULL);
 }
 
 /* A recording's run of one sequence: entries [first, last). */
@@ -186,7 +185,7 @@ static void number(struct lag_merge *m, const struct entry *e, const struct run 
 static enum lag_status number_sequence(struct lag_merge *m, const struct entry *e, size_t first,
 				       size_t last)
 {
-	struct lag_vec runs = LAG_VEC_INIT(struct run);
+	struct lag_vec runs = LAG_VEC_SPILLED(struct run, m->spill);
 	bool good;
 
 	for (size_t i = first; i < last; i++) {
@@ -242,7 +241,7 @@ static void report(struct lag_merge *m)
 
 enum lag_status lag_merge_count(struct lag_merge *m, struct lag_err *err)
 {
-	struct lag_vec entries = LAG_VEC_INIT(struct entry);
+	struct lag_vec entries = LAG_VEC_SPILLED(struct entry, m->spill);
 	struct lag_map true_numbers = { 0 };
 	enum lag_status st = find_starts(m, &true_numbers);
 

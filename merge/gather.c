@@ -158,7 +158,7 @@ _Static_assert(offsetof(struct lag_rec_kernel, stream) == offsetof(struct lag_re
 /* Streams get numbers of their own, by (device, context, stream). */
 static enum lag_status number_queues(struct lag_proc *p)
 {
-	struct lag_map known = { 0 };
+	struct lag_map known = { .spill = p->part.spill };
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < p->gpu_shapes.n && st == LAG_OK; i++) {
@@ -257,8 +257,9 @@ static int busiest_first(const void *left, const void *right)
 /* Every rank has a device, be it one that nothing was recorded on. */
 static enum lag_status count_devices(struct lag_proc *p)
 {
-	uint64_t *n_events = lag_calloc(p->gpu_shapes.n, sizeof(*n_events));
-	enum lag_status st = n_events ? LAG_OK : LAG_ERR_SYSTEM;
+	struct lag_vec counts = LAG_VEC_SPILLED(uint64_t, p->part.spill);
+	enum lag_status st = lag_vec_resize(&counts, p->gpu_shapes.n);
+	uint64_t *n_events = counts.items;
 
 	for (size_t i = 0; i < p->gpu.n && st == LAG_OK; i++)
 		n_events[LAG_GPU_AT(p, i)->shape]++;
@@ -273,7 +274,7 @@ static enum lag_status count_devices(struct lag_proc *p)
 		if (row)
 			row->n_events += n_events[i];
 	}
-	free(n_events);
+	lag_vec_release(&counts);
 	if (st == LAG_OK && !p->devices.n) {
 		int64_t device = LAG_PART_COUNT(&p->part, device)
 					 ? LAG_PART_AT(&p->part, device, 0).device
@@ -290,7 +291,7 @@ enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc, struct lag_
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 	struct gather ga = { .p = p };
-	struct lag_vec scratch = { .item_size = 1, .max = SIZE_MAX };
+	struct lag_vec scratch = { .item_size = 1, .max = SIZE_MAX, .spill = m->spill };
 	enum lag_status st = LAG_OK;
 
 	p->gpu.max = UINT32_MAX - 1;

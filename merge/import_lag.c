@@ -11,7 +11,8 @@
 #include "merge/source.h"
 #include "schema/trace/trace_reader.h"
 
-#define FILE_MAX ((uint64_t)1 << 36)
+#define FILE_MAX    ((uint64_t)1 << 36)
+#define WATCH_EVERY 2048 /* records */
 
 static bool probe(const uint8_t *head, size_t n)
 {
@@ -233,10 +234,29 @@ enum lag_status lag_import_end(struct lag_import *im, enum lag_status st,
 	return st;
 }
 
+/* How far the reader is, in bytes: by the chunks it has been in. */
+struct lag_watch {
+	uint64_t n_chunks;
+	uint32_t chunk;
+};
+
+static bool tell_progress(struct lag_watch *w, const struct lag_trace_reader *rd,
+			  struct lag_input *in)
+{
+	struct lag_chunk_header chunk;
+
+	lag_trace_reader_chunk(rd, &chunk);
+	if (!w->n_chunks || chunk.index != w->chunk)
+		w->n_chunks++;
+	w->chunk = chunk.index;
+	return !in->watch || in->watch(in, w->n_chunks * (uint64_t)LAG_CHUNK_BYTES);
+}
+
 static enum lag_status import_records(struct lag_import *im, struct lag_trace_reader *rd,
-				      struct lag_err *err)
+				      struct lag_input *in, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
+	struct lag_watch watch = { 0 };
 	struct lag_record rec;
 	uint32_t producer;
 	uint64_t tid;
@@ -245,6 +265,8 @@ static enum lag_status import_records(struct lag_import *im, struct lag_trace_re
 		st = lag_trace_reader_next(rd, &rec, &producer, &tid);
 		if (st == LAG_OK) {
 			st = lag_import_record(im, &rec, producer, err);
+			if (im->part.n_records % WATCH_EVERY == 0 && !tell_progress(&watch, rd, in))
+				return lag_err_set(err, LAG_ERR_LIMIT, "interrupted");
 		} else if (lag_failed(st)) {
 			(void)lag_err_set(err, st, "no memory");
 		}
@@ -297,7 +319,7 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 						   lag_trace_reader_damage(rd) };
 		/* With the record that needs it, each takes more than four bytes of file. */
 		lag_import_max_ids(&im, n / 4 + 2);
-		st = import_records(&im, rd, err);
+		st = import_records(&im, rd, in, err);
 	}
 	st = lag_import_end(&im, st, &facts, sink, err);
 	lag_trace_reader_close(rd);

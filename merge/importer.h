@@ -18,6 +18,9 @@ struct lag_input {
 	/* Reads up to `room` bytes; 0 at the end, -1 on error (err is set). Works in both cases. */
 	long (*read)(struct lag_input *in, void *buf, size_t room, struct lag_err *err);
 	void *state;
+	/* For importers that do not read(): tells that they are at offset, now and then (every few ms);
+	 * false when they are to give up, with LAG_ERR_LIMIT. NULL: nobody wants to know. */
+	bool (*watch)(struct lag_input *in, uint64_t offset);
 	uint64_t size_hint; /* uncompressed size where known, else 0; for progress */
 	uint64_t offset;    /* bytes read so far, uncompressed */
 	const char *damage; /* at the end: why that came early (one line), else NULL */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ties each communication operation to what executes it on the GPU: by external id (the operation's or
  * its group's), by the source's own word, else by launch calls made inside the operation's call. */
-#include <stdlib.h>
-
 #include "merge/names.h"
 #include "merge/state.h"
+#include "schema/base/sort.h"
 
 #define OUR_EXTERNAL_KIND 5
 
@@ -36,19 +35,21 @@ struct group_comm {
 	int64_t stream;
 };
 
-static int by_key(const void *left, const void *right)
+static int by_key(const void *left, const void *right, void *state)
 {
 	const struct keyed *a = left, *b = right;
 
+	(void)state;
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
 	return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
 }
 
-static int by_thread(const void *left, const void *right)
+static int by_thread(const void *left, const void *right, void *state)
 {
 	const struct nested *a = left, *b = right;
 
+	(void)state;
 	if (a->tid != b->tid)
 		return a->tid < b->tid ? -1 : 1;
 	if (a->start_ns != b->start_ns)
@@ -82,25 +83,24 @@ static enum lag_status push_keyed(struct lag_vec *vec, int64_t key, uint32_t gpu
 	return LAG_OK;
 }
 
-static void sort_keyed(struct lag_vec *vec)
+static enum lag_status sort_keyed(struct lag_vec *vec)
 {
+	enum lag_status st = lag_vec_sort(vec, by_key, NULL);
 	struct keyed *at = vec->items;
 	size_t kept = 0;
 
-	if (!vec->n)
-		return;
-	qsort(at, vec->n, sizeof(*at), by_key);
 	for (size_t i = 0; i < vec->n; i++) {
 		if (!kept || at[kept - 1].key != at[i].key || at[kept - 1].gpu != at[i].gpu)
 			at[kept++] = at[i];
 	}
 	vec->n = kept;
+	return st;
 }
 
 static enum lag_status key_events(struct linker *l)
 {
 	const struct lag_part *part = &l->p->part;
-	struct lag_vec by_corr = LAG_VEC_INIT(struct keyed);
+	struct lag_vec by_corr = LAG_VEC_SPILLED(struct keyed, l->m->spill);
 	enum lag_status st = LAG_OK;
 
 	for (uint32_t i = 0; i < l->p->gpu.n && st == LAG_OK; i++) {
@@ -113,7 +113,8 @@ static enum lag_status key_events(struct linker *l)
 		if (st == LAG_OK && correlation > 0 && LAG_PART_COUNT(part, external))
 			st = push_keyed(&by_corr, correlation, i);
 	}
-	sort_keyed(&by_corr);
+	if (st == LAG_OK)
+		st = sort_keyed(&by_corr);
 	for (size_t i = 0; i < LAG_PART_COUNT(part, external) && st == LAG_OK; i++) {
 		const struct lag_rec_external *e = &LAG_PART_AT(part, external, i);
 
@@ -127,7 +128,8 @@ static enum lag_status key_events(struct linker *l)
 					LAG_VEC_AT(&by_corr, struct keyed, at).gpu);
 		}
 	}
-	sort_keyed(&l->keyed);
+	if (st == LAG_OK)
+		st = sort_keyed(&l->keyed);
 	lag_vec_release(&by_corr);
 	return st;
 }
@@ -152,9 +154,7 @@ static enum lag_status nest_events(struct linker *l)
 			return LAG_ERR_SYSTEM;
 		*n = (struct nested){ call.tid, call.start_ns, i };
 	}
-	if (l->nested.n)
-		qsort(l->nested.items, l->nested.n, sizeof(struct nested), by_thread);
-	return LAG_OK;
+	return lag_vec_sort(&l->nested, by_thread, NULL);
 }
 
 static enum lag_status take_event(struct linker *l, uint32_t gpu)
@@ -426,7 +426,8 @@ static enum lag_status link_ops(struct linker *l)
 			st = push_keyed(&l->grouped, o->group_id, i);
 		}
 	}
-	sort_keyed(&l->grouped);
+	if (st == LAG_OK)
+		st = sort_keyed(&l->grouped);
 	for (size_t i = 0, j; i < l->grouped.n && st == LAG_OK; i = j) {
 		for (j = i + 1; j < l->grouped.n; j++) {
 			if (LAG_VEC_AT(&l->grouped, struct keyed, j).key !=
@@ -443,9 +444,9 @@ enum lag_status lag_merge_link(struct lag_merge *m, uint32_t proc, struct lag_er
 	struct linker l = { .m = m,
 			    .p = LAG_PROC_AT(m, proc),
 			    .proc = proc,
-			    .keyed = LAG_VEC_INIT(struct keyed),
-			    .nested = LAG_VEC_INIT(struct nested),
-			    .grouped = LAG_VEC_INIT(struct keyed),
+			    .keyed = LAG_VEC_SPILLED(struct keyed, m->spill),
+			    .nested = LAG_VEC_SPILLED(struct nested, m->spill),
+			    .grouped = LAG_VEC_SPILLED(struct keyed, m->spill),
 			    .events = LAG_VEC_INIT(uint32_t),
 			    .comms = LAG_VEC_INIT(struct group_comm) };
 	enum lag_status st;

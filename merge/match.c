@@ -327,7 +327,10 @@ static void report(struct lag_merge *m)
 
 enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err)
 {
-	struct matcher w = { .m = m };
+	struct matcher w = { .m = m,
+			     .instance_of = { .spill = m->spill },
+			     .low = { .spill = m->spill },
+			     .high = { .spill = m->spill } };
 	enum lag_status st = LAG_OK;
 
 	for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {

@@ -112,6 +112,29 @@ static enum lag_status choose_output(const struct lag_merge_opts *opts,
 	return check_place(receipt->output, sizeof(receipt->output) - 32, opts->force, err);
 }
 
+/* Where temporary data go: where the user said, else beside the output, whose disk has to have room for
+ * much the same amount. */
+static enum lag_status spill_folder(const struct lag_merge_opts *opts, const char *output,
+				    char *out, size_t room, struct lag_err *err)
+{
+	const char *tmp = opts->tmp ? opts->tmp : getenv("TMPDIR");
+	const char *slash = strrchr(output, '/');
+	struct stat sb;
+
+	if (tmp && tmp[0]) {
+		if (snprintf(out, room, "%s", tmp) >= (int)room)
+			return lag_err_set(err, LAG_ERR_USAGE, "path of temporary folder too long");
+	} else if (slash) {
+		(void)snprintf(out, room, "%.*s", slash == output ? 1 : (int)(slash - output),
+			       output);
+	} else {
+		(void)snprintf(out, room, ".");
+	}
+	if (opts->tmp && (stat(out, &sb) != 0 || !S_ISDIR(sb.st_mode)))
+		return lag_err_set(err, LAG_ERR_USAGE, "%s: no folder for temporary data", out);
+	return LAG_OK;
+}
+
 /* Fails early on what would fail late. */
 static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_err *err)
 {
@@ -132,33 +155,66 @@ static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_
 	return st;
 }
 
-/* One of N_PASSES passes over the processes. */
-#define N_PASSES 3
+/* Stages of one process each, side by side; then one that looks at all of them. */
+struct pass {
+	struct lag_merge *m;
+	bool used; /* only processes that are */
+	enum lag_status (*stage)(struct lag_merge *m, uint32_t proc, struct lag_err *err);
+};
 
-static enum lag_status each_proc(struct lag_merge *m, unsigned pass, bool used,
+static enum lag_status do_process(void *state, size_t i, struct lag_err *err)
+{
+	const struct pass *pass = state;
+	enum lag_status st = LAG_OK;
+
+	if (!pass->used || !LAG_PROC_AT(pass->m, i)->unused)
+		st = pass->stage(pass->m, (uint32_t)i, err);
+	return st == LAG_OK ? lag_merge_advance(pass->m, 1, err) : st;
+}
+
+static enum lag_status each_proc(struct lag_merge *m, bool used,
 				 enum lag_status (*stage)(struct lag_merge *, uint32_t,
 							  struct lag_err *),
 				 struct lag_err *err)
 {
-	enum lag_status st = LAG_OK;
+	struct pass pass = { m, used, stage };
+	enum lag_status st = lag_merge_tasks(m, m->procs.n, do_process, &pass, err);
 
-	for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		if (used && LAG_PROC_AT(m, i)->unused)
-			continue;
-		st = stage(m, i, err);
-		if (st == LAG_OK) {
-			st = lag_merge_step(m, LAG_MERGE_MATCH, pass * m->procs.n + i,
-					    N_PASSES * m->procs.n, err);
-		}
-	}
-	return st;
+	return st == LAG_OK ? lag_merge_join(m, err) : st;
+}
+
+struct alone {
+	struct lag_merge *m;
+	enum lag_status (*stage)(struct lag_merge *m, struct lag_err *err);
+};
+
+static enum lag_status do_alone(void *state, size_t i, struct lag_err *err)
+{
+	const struct alone *alone = state;
+	enum lag_status st = alone->stage(alone->m, err);
+
+	(void)i;
+	return st == LAG_OK ? lag_merge_advance(alone->m, alone->m->procs.n, err) : st;
+}
+
+/* On a thread of its own, so that this one hears when the user wants to end. */
+static enum lag_status all_procs(struct lag_merge *m,
+				 enum lag_status (*stage)(struct lag_merge *, struct lag_err *),
+				 struct lag_err *err)
+{
+	struct alone alone = { m, stage };
+
+	return lag_merge_tasks(m, 1, do_alone, &alone, err);
 }
 
 static enum lag_status sift_and_pair(struct lag_merge *m, uint32_t proc, struct lag_err *err)
 {
-	enum lag_status st = lag_merge_quarantine(m, proc, err);
+	struct lag_proc *p = LAG_PROC_AT(m, proc);
+	enum lag_status st;
 
-	return st == LAG_OK ? lag_merge_pair(m, LAG_PROC_AT(m, proc), err) : st;
+	lag_merge_rename_ids(m, p);
+	st = lag_merge_quarantine(m, proc, err);
+	return st == LAG_OK ? lag_merge_pair(p, err) : st;
 }
 
 /* Why nothing could be used, in one line. */
@@ -182,34 +238,50 @@ static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err 
 			   m->procs.n);
 }
 
+static enum lag_status count_and_match(struct lag_merge *m, struct lag_err *err)
+{
+	enum lag_status st = lag_merge_count(m, err);
+
+	return st == LAG_OK ? lag_merge_match(m, err) : st;
+}
+
+static enum lag_status align_and_time(struct lag_merge *m, struct lag_err *err)
+{
+	enum lag_status st = lag_merge_align(m, err);
+
+	if (st != LAG_OK)
+		return st;
+	lag_merge_waits(m);
+	return lag_merge_trust(m, err);
+}
+
+/* Units of work of the phase between reading and writing: passes over the processes. */
+#define N_PASSES 6
+
 static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 {
 	enum lag_status st = lag_merge_intake(m, err);
 
+	lag_merge_phase(m, LAG_MERGE_MATCH, N_PASSES * m->procs.n);
 	if (st == LAG_OK)
-		st = each_proc(m, 0, false, sift_and_pair, err);
+		st = each_proc(m, false, sift_and_pair, err);
 	if (st == LAG_OK)
 		st = lag_merge_identify(m, err);
 	if (st == LAG_OK && !m->rank_proc.n && !(m->opts->keep_empty && m->procs.n))
 		return nothing_usable(m, err);
 	if (st == LAG_OK)
-		st = each_proc(m, 1, true, lag_merge_gather, err);
+		st = each_proc(m, true, lag_merge_gather, err);
 	if (st == LAG_OK)
 		st = lag_merge_devices(m, err);
 	if (st == LAG_OK)
-		st = lag_merge_comms(m, err);
+		st = all_procs(m, lag_merge_comms, err);
 	if (st == LAG_OK)
-		st = each_proc(m, 2, true, lag_merge_link, err);
+		st = each_proc(m, true, lag_merge_link, err);
 	if (st == LAG_OK)
-		st = lag_merge_count(m, err);
+		st = all_procs(m, count_and_match, err);
 	if (st == LAG_OK)
-		st = lag_merge_match(m, err);
-	if (st == LAG_OK)
-		st = lag_merge_align(m, err);
-	if (st != LAG_OK)
-		return st;
-	lag_merge_waits(m);
-	return lag_merge_trust(m, err);
+		st = all_procs(m, align_and_time, err);
+	return st;
 }
 
 /* An empty file beside the output that nobody else has. */
@@ -277,6 +349,7 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 
 	receipt->clock_uncertainty_ns = worst == INT64_MAX ? LAG_NONE : worst;
 	receipt->clock_method = m->clock.method;
+	receipt->spill_bytes = lag_spill_bytes(m->spill);
 	receipt->n_files = m->sources.n;
 	receipt->n_processes = m->procs.n;
 	receipt->n_ranks = m->rank_proc.n;
@@ -292,6 +365,7 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,
 			      struct lag_err *err)
 {
+	char folder[sizeof(receipt->output)];
 	struct lag_merge m;
 	enum lag_status st;
 
@@ -303,13 +377,21 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 		st = choose_output(opts, receipt, err);
 	if (st != LAG_OK)
 		return st;
+	st = spill_folder(opts, receipt->output, folder, sizeof(folder), err);
+	if (st != LAG_OK)
+		return st;
 	st = lag_merge_init(&m, opts, err);
+	if (st == LAG_OK)
+		st = lag_merge_open_spill(&m, folder, err);
 	if (st == LAG_OK)
 		st = merge_in_memory(&m, err);
 	if (st == LAG_OK)
 		st = write_and_rename(&m, receipt, err);
 	if (st == LAG_OK)
 		fill_receipt(&m, receipt);
+	/* What looked like a want of memory may have been one of disk. */
+	if (st == LAG_ERR_SYSTEM && m.spill && lag_failed(lag_spill_failure(m.spill, err)))
+		(void)lag_err_wrap(err, "temporary data");
 	lag_merge_release(&m);
 	if (st != LAG_OK)
 		return st;

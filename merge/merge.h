@@ -10,6 +10,10 @@
 #include "schema/base/err.h"
 #include "schema/db/db_write.h"
 
+#define LAG_MERGE_THREADS_MAX 256
+#define LAG_MERGE_MEMORY      ((uint64_t)512 << 20)
+#define LAG_MERGE_MEMORY_MIN  ((uint64_t)1 << 20)
+
 enum lag_merge_phase {
 	LAG_MERGE_READ = 0, /* done and total are bytes of input */
 	LAG_MERGE_MATCH,    /* done and total are steps of work */
@@ -32,7 +36,11 @@ struct lag_merge_opts {
 	bool keep_empty;         /* write a trace without ranks rather than fail */
 	bool cpu_ops;            /* keep framework operators of imported traces */
 	enum lag_db_writer_kind writer;
-	/* Called now and then when not NULL; false cancels the merge (nothing is left behind). */
+	uint64_t memory_bytes; /* beyond it, data go to a temporary file; 0 = LAG_MERGE_MEMORY */
+	const char *tmp;       /* its folder; NULL = $TMPDIR, else the output's */
+	unsigned n_threads;    /* 0 = one for each processor */
+	/* Called now and then when not NULL, by the calling thread; false cancels the merge (nothing is
+	 * left behind). */
 	bool (*progress)(void *state, const struct lag_merge_progress *progress);
 	void *progress_state;
 };
@@ -42,6 +50,7 @@ struct lag_merge_receipt {
 	char output[4096];
 	uint64_t n_files, n_processes, n_ranks, world_size, n_hosts;
 	uint64_t n_events;            /* rows in EVENT tables */
+	uint64_t spill_bytes;         /* size of the temporary file; 0: none was needed */
 	int64_t clock_uncertainty_ns; /* worst of all ranks; LAG_NONE = unknown */
 	const char *clock_method;
 	uint64_t n_findings, n_warnings; /* all, and those that are not mere notes */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "merge/state.h"
+#include "schema/base/sort.h"
 
 /* A push or a pop, or a whole range when depths are counted. */
 struct mark {
@@ -26,21 +27,23 @@ static int by_place(const struct mark *a, const struct mark *b)
 }
 
 /* At one moment the end of an old range comes before the beginning of a new one. */
-static int by_moment(const void *left, const void *right)
+static int by_moment(const void *left, const void *right, void *state)
 {
 	const struct mark *a = left, *b = right;
 	int order = by_place(a, b);
 
+	(void)state;
 	if (order || a->is_end != b->is_end)
 		return order ? order : a->is_end ? -1 : 1;
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int outer_first(const void *left, const void *right)
+static int outer_first(const void *left, const void *right, void *state)
 {
 	const struct mark *a = left, *b = right;
 	int order = by_place(a, b);
 
+	(void)state;
 	if (order)
 		return order;
 	if (a->end != b->end)
@@ -77,9 +80,7 @@ static enum lag_status list_marks(const struct lag_part *part, struct lag_vec *m
 			return LAG_ERR_SYSTEM;
 		*mark = (struct mark){ e->tid, e->domain, e->end_ns, 0, (uint32_t)i, true };
 	}
-	if (marks->n)
-		qsort(marks->items, marks->n, sizeof(struct mark), by_moment);
-	return LAG_OK;
+	return lag_vec_sort(marks, by_moment, NULL);
 }
 
 static enum lag_status end_range(struct lag_part *part, size_t i, int64_t end_ns)
@@ -119,22 +120,22 @@ static enum lag_status close_stacks(struct lag_part *part, const struct mark *ma
 
 static enum lag_status pair_pushes(struct lag_part *part, uint64_t *orphans)
 {
-	struct lag_vec marks = LAG_VEC_INIT(struct mark);
+	struct lag_vec marks = LAG_VEC_SPILLED(struct mark, part->spill);
+	struct lag_vec stack = LAG_VEC_SPILLED(uint32_t, part->spill);
 	enum lag_status st = list_marks(part, &marks);
-	uint32_t *stack = lag_calloc(marks.n, sizeof(*stack));
 
-	if (!stack)
-		st = LAG_ERR_SYSTEM;
 	if (st == LAG_OK)
-		st = close_stacks(part, marks.items, marks.n, stack, orphans);
-	free(stack);
+		st = lag_vec_resize(&stack, marks.n);
+	if (st == LAG_OK)
+		st = close_stacks(part, marks.items, marks.n, stack.items, orphans);
+	lag_vec_release(&stack);
 	lag_vec_release(&marks);
 	return st;
 }
 
 static enum lag_status pair_starts(struct lag_part *part, uint64_t *orphans)
 {
-	struct lag_map open = { 0 };
+	struct lag_map open = { .spill = part->spill };
 	enum lag_status st = LAG_OK;
 	uint64_t at;
 
@@ -205,9 +206,9 @@ static void nest(struct lag_proc *p, const struct mark *marks, size_t n, int64_t
 /* Nesting depth of pushed ranges per thread and domain, and of framework operators per thread. */
 static enum lag_status count_depths(struct lag_proc *p)
 {
-	struct lag_vec marks = LAG_VEC_INIT(struct mark);
+	struct lag_vec marks = LAG_VEC_SPILLED(struct mark, p->part.spill);
+	struct lag_vec ends = LAG_VEC_SPILLED(int64_t, p->part.spill);
 	enum lag_status st = LAG_OK;
-	int64_t *ends;
 
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, range) && st == LAG_OK; i++) {
 		struct lag_rec_range r = LAG_PART_GET(&p->part, range, i);
@@ -224,21 +225,20 @@ static enum lag_status count_depths(struct lag_proc *p)
 				       r.start_ns,  r.end_ns,
 				       (uint32_t)i, false };
 	}
-	ends = lag_calloc(marks.n, sizeof(*ends));
-	if (!ends)
-		st = LAG_ERR_SYSTEM;
-	if (st == LAG_OK && marks.n) {
-		qsort(marks.items, marks.n, sizeof(struct mark), outer_first);
-		nest(p, marks.items, marks.n, ends);
-	}
-	free(ends);
+	if (st == LAG_OK)
+		st = lag_vec_resize(&ends, marks.n);
+	if (st == LAG_OK)
+		st = lag_vec_sort(&marks, outer_first, NULL);
+	if (st == LAG_OK)
+		nest(p, marks.items, marks.n, ends.items);
+	lag_vec_release(&ends);
 	lag_vec_release(&marks);
 	return st;
 }
 
 static enum lag_status pair_ops(struct lag_part *part)
 {
-	struct lag_map by_id = { 0 };
+	struct lag_map by_id = { .spill = part->spill };
 	enum lag_status st = LAG_OK;
 	uint64_t at;
 
@@ -296,7 +296,7 @@ static enum lag_status list_running(const struct lag_part *part, struct lag_map 
 static enum lag_status drop_running_twins(struct lag_part *part)
 {
 	struct lag_vec *vec = LAG_PART_VEC(part, kernel);
-	struct lag_map running = { 0 };
+	struct lag_map running = { .spill = part->spill };
 	enum lag_status st = list_running(part, &running);
 	size_t kept = 0;
 	uint64_t keep;
@@ -321,7 +321,7 @@ static enum lag_status drop_running_twins(struct lag_part *part)
 	return st;
 }
 
-enum lag_status lag_merge_pair(struct lag_merge *m, struct lag_proc *p, struct lag_err *err)
+enum lag_status lag_merge_pair(struct lag_proc *p, struct lag_err *err)
 {
 	uint64_t orphans = 0, unclosed = 0;
 	enum lag_status st = pair_pushes(&p->part, &orphans);
@@ -343,17 +343,17 @@ enum lag_status lag_merge_pair(struct lag_merge *m, struct lag_proc *p, struct l
 	lag_vec_release(LAG_PART_VEC(&p->part, range_end));
 	lag_vec_release(LAG_PART_VEC(&p->part, op_end));
 	if (unclosed) {
-		lag_merge_find(m, 0, "unclosed_range",
-			       LAG_ABOUT(p->part.process.rank, LAG_NONE, unclosed),
-			       "%s: %" PRIu64
-			       " annotations were never closed; they end with the recording",
-			       p->part.path, unclosed);
+		lag_proc_find(p, 0, "unclosed_range",
+			      LAG_ABOUT(p->part.process.rank, LAG_NONE, unclosed),
+			      "%s: %" PRIu64
+			      " annotations were never closed; they end with the recording",
+			      p->part.path, unclosed);
 	}
 	if (orphans) {
-		lag_merge_find(
-			m, 0, "unopened_range", LAG_ABOUT(p->part.process.rank, LAG_NONE, orphans),
-			"%s: %" PRIu64 " ends of annotations that began before the recording",
-			p->part.path, orphans);
+		lag_proc_find(p, 0, "unopened_range",
+			      LAG_ABOUT(p->part.process.rank, LAG_NONE, orphans),
+			      "%s: %" PRIu64 " ends of annotations that began before the recording",
+			      p->part.path, orphans);
 	}
 	return LAG_OK;
 }

@@ -65,6 +65,7 @@ enum lag_status lag_part_init(struct lag_part *part, const struct lag_pool *pool
 
 	memset(part, 0, sizeof(*part));
 	part->format = format;
+	part->spill = pool->spill;
 	part->clean_exit = -1;
 	lag_record_init(&process, LAG_REC_process);
 	part->process = process.process;
@@ -72,8 +73,9 @@ enum lag_status lag_part_init(struct lag_part *part, const struct lag_pool *pool
 		const struct lag_compact_info *info = lag_compact_info_get(i);
 
 		part->records[i].item_size = info ? lag_compact_size(info) : record_size[i];
+		part->records[i].spill = pool->spill;
 		if (info)
-			lag_shapes_init(&part->shapes[i], record_size[i]);
+			lag_shapes_init(&part->shapes[i], record_size[i], pool->spill);
 	}
 	part->notes.item_size = LAG_ERR_TEXT_MAX;
 	part->notes.max = 1000;
@@ -217,6 +219,68 @@ void lag_part_shift(struct lag_part *part, int64_t ns)
 				shift_field(vec->items, vec->n, vec->item_size, f, ns);
 		}
 	}
+}
+
+static int64_t renamed(int64_t id, bool is_config, const struct lag_part_ids *ids)
+{
+	if (is_config) {
+		if (id == LAG_NONE || !ids->configs)
+			return id;
+		return (uint64_t)id < ids->n_configs ? ids->configs[id] : LAG_NONE;
+	}
+	if (id == LAG_NONE || !ids->strings)
+		return id;
+	return (uint64_t)id < ids->n_strings ? ids->strings[id] : 0;
+}
+
+static void rename_field(struct lag_vec *vec, size_t field, bool is_config,
+			 const struct lag_part_ids *ids)
+{
+	for (size_t i = 0; i < vec->n; i++) {
+		int64_t *v = (int64_t *)(void *)((char *)vec->items + i * vec->item_size) + field;
+
+		*v = renamed(*v, is_config, ids);
+	}
+}
+
+static void rename_slot(struct lag_vec *vec, size_t slot, bool is_config,
+			const struct lag_part_ids *ids)
+{
+	for (size_t i = 0; i < vec->n; i++) {
+		uint32_t *s = &lag_part_compact(vec, i)->slot[slot];
+
+		if (*s && *s != LAG_SLOT_SHAPE)
+			*s = lag_slot_of(renamed((int64_t)*s - 1, is_config, ids));
+	}
+}
+
+void lag_part_rename_ids(struct lag_part *part, const struct lag_part_ids *ids)
+{
+	struct lag_record all = { .process = part->process };
+
+	for (unsigned kind = 0; kind < LAG_REC_LIMIT; kind++) {
+		const struct lag_record_info *info = lag_record_info_get(kind);
+		const struct lag_compact_info *compact = lag_compact_info_get(kind);
+		struct lag_vec *vec = &part->records[kind];
+
+		for (size_t f = 0; info && f < info->n_fields; f++) {
+			bool is_config =
+				kind == LAG_REC_kernel &&
+				f == offsetof(struct lag_rec_kernel, config) / sizeof(int64_t);
+
+			if (info->fields[f].type != LAG_F_STR && !is_config)
+				continue;
+			if (kind == LAG_REC_process)
+				all.field[f] = renamed(all.field[f], false, ids);
+			for (size_t s = 0; compact && s < compact->n_slots; s++) {
+				if (compact->field[s] == f)
+					rename_slot(vec, s, is_config, ids);
+			}
+			rename_field(compact ? &part->shapes[kind].records : vec, f, is_config,
+				     ids);
+		}
+	}
+	part->process = all.process;
 }
 
 void lag_part_note(struct lag_part *part, const char *fmt, ...)

@@ -14,6 +14,7 @@
 struct lag_part {
 	char *path; /* owned; as the user would recognise it, archive members as "a.tar:member" */
 	const char *format;             /* importer's name, static */
+	struct lag_spill *spill;        /* where its records live, and what is made of them */
 	struct lag_rec_process process; /* all fields seen, last wins; LAG_NONE where unknown */
 	/* One vector per record kind (kind is the index) of struct lag_rec_<kind>, or of struct
 	 * lag_compact for the kinds of which there are many; string, launch_config and process records
@@ -56,6 +57,7 @@ struct lag_pool {
 	struct lag_strtab strings;
 	struct lag_vec configs;    /* struct lag_rec_launch_config; id = index */
 	struct lag_map config_ids; /* hash of the configuration -> 1 + index */
+	struct lag_spill *spill;   /* where the events of parts live; NULL: plain memory */
 };
 
 enum lag_status lag_pool_init(struct lag_pool *pool) LAG_MUST_USE;
@@ -91,6 +93,15 @@ struct lag_times {
 };
 
 struct lag_times lag_part_times(const struct lag_part *part, enum lag_record_kind kind, size_t i);
+
+/* Replaces every string and configuration id by what stands at its place; NULL: they stay. Ids beyond
+ * the arrays become 0 and LAG_NONE. */
+struct lag_part_ids {
+	const uint32_t *strings, *configs;
+	size_t n_strings, n_configs;
+};
+
+void lag_part_rename_ids(struct lag_part *part, const struct lag_part_ids *ids);
 
 /* Adds ns to every time of every record (not the process's). */
 void lag_part_shift(struct lag_part *part, int64_t ns);

@@ -102,7 +102,7 @@ static enum lag_status put_aside(struct lag_merge *m, uint32_t proc, size_t i,
 				 struct lag_err *err)
 {
 	struct lag_record rec = lag_part_get(&LAG_PROC_AT(m, proc)->part, kind->kind, i);
-	struct lag_quarantine_row *row = lag_vec_push(&m->quarantine);
+	struct lag_quarantine_row *row = lag_vec_push(&LAG_PROC_AT(m, proc)->quarantine);
 
 	if (!row)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for quarantined events");

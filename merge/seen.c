@@ -5,7 +5,7 @@
 
 enum lag_status lag_merge_seen(struct lag_proc *p, struct lag_err *err)
 {
-	struct lag_map of_id = { 0 };
+	struct lag_map of_id = { .spill = p->part.spill };
 	enum lag_status st = LAG_OK;
 	uint64_t at;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ties GPU events to the host calls that launched them, by correlation; and puts aside what overruns
  * its stream. Both arrays are by start. */
-#include <stdlib.h>
-
 #include "merge/state.h"
 
 #define OVERRUN_NS    INT64_C(1000000)
@@ -41,34 +39,32 @@ static bool overruns(const struct lag_proc *p, const uint32_t *next, uint32_t i)
 	return false;
 }
 
-static uint32_t *chain_streams(const struct lag_proc *p)
+static enum lag_status chain_streams(const struct lag_proc *p, struct lag_vec *next)
 {
-	uint32_t *next = lag_calloc(p->gpu.n, sizeof(*next));
-	uint32_t *later = lag_calloc(p->gpu_shapes.n, sizeof(*later)); /* by stream number */
+	struct lag_vec later = LAG_VEC_SPILLED(uint32_t, p->part.spill); /* by stream number */
+	enum lag_status st = lag_vec_resize(&later, p->gpu_shapes.n);
 
-	for (size_t i = p->gpu.n; i > 0 && next && later; i--) {
-		uint32_t queue = LAG_GPU_SHAPE_AT(p, LAG_GPU_AT(p, i - 1))->queue;
+	if (st == LAG_OK)
+		st = lag_vec_resize(next, p->gpu.n);
+	for (size_t i = p->gpu.n; i > 0 && st == LAG_OK; i--) {
+		uint32_t *first = &LAG_VEC_AT(&later, uint32_t,
+					      LAG_GPU_SHAPE_AT(p, LAG_GPU_AT(p, i - 1))->queue);
 
-		next[i - 1] = later[queue];
-		later[queue] = (uint32_t)i;
+		LAG_VEC_AT(next, uint32_t, i - 1) = *first;
+		*first = (uint32_t)i;
 	}
-	if (!later) {
-		free(next);
-		next = NULL;
-	}
-	free(later);
-	return next;
+	lag_vec_release(&later);
+	return st;
 }
 
-static bool put_aside(struct lag_merge *m, uint32_t proc, const struct lag_gpu *g)
+static enum lag_status put_aside(uint32_t proc, struct lag_proc *p, const struct lag_gpu *g)
 {
 	static const char *const records[] = { "kernel", "memcpy", "memset" };
-	struct lag_proc *p = LAG_PROC_AT(m, proc);
 	const struct lag_gpu_shape *shape = LAG_GPU_SHAPE_AT(p, g);
-	struct lag_quarantine_row *row = lag_vec_push(&m->quarantine);
+	struct lag_quarantine_row *row = lag_vec_push(&p->quarantine);
 
 	if (!row)
-		return false;
+		return LAG_ERR_SYSTEM;
 	*row = (struct lag_quarantine_row){ .proc = proc,
 					    .record = records[shape->kind],
 					    .reason = "overruns its stream",
@@ -78,32 +74,53 @@ static bool put_aside(struct lag_merge *m, uint32_t proc, const struct lag_gpu *
 							    ? LAG_GPU_SLOT(p, g, name)
 							    : LAG_NONE,
 					    .correlation = LAG_GPU_SLOT(p, g, correlation) };
-	return true;
+	return LAG_OK;
+}
+
+/* out: uint32_t indices, ascending. */
+static enum lag_status put_aside_all(uint32_t proc, struct lag_proc *p, const struct lag_vec *out)
+{
+	enum lag_status st = LAG_OK;
+	size_t kept = 0, next = 0;
+
+	for (size_t i = 0; i < p->gpu.n && st == LAG_OK && out->n; i++) {
+		if (next < out->n && LAG_VEC_AT(out, uint32_t, next) == i) {
+			st = put_aside(proc, p, LAG_GPU_AT(p, i));
+			next++;
+		} else {
+			*LAG_GPU_AT(p, kept++) = *LAG_GPU_AT(p, i);
+		}
+	}
+	if (st == LAG_OK && out->n)
+		p->gpu.n = kept;
+	return st;
 }
 
 enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc, struct lag_err *err)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
-	uint32_t *next = chain_streams(p);
-	bool *out = lag_calloc(p->gpu.n, sizeof(*out));
-	enum lag_status st = next && out ? LAG_OK : LAG_ERR_SYSTEM;
-	size_t kept = 0;
+	struct lag_vec next = LAG_VEC_SPILLED(uint32_t, p->part.spill);
+	struct lag_vec out = LAG_VEC_SPILLED(uint32_t, p->part.spill);
+	enum lag_status st = chain_streams(p, &next);
 
-	for (uint32_t i = 0; i < p->gpu.n && st == LAG_OK; i++)
-		out[i] = overruns(p, next, i);
-	for (size_t i = 0; i < p->gpu.n && st == LAG_OK; i++) {
-		if (!out[i]) {
-			*LAG_GPU_AT(p, kept++) = *LAG_GPU_AT(p, i);
-		} else if (!put_aside(m, proc, LAG_GPU_AT(p, i))) {
-			st = LAG_ERR_SYSTEM;
+	for (uint32_t i = 0; i < p->gpu.n && st == LAG_OK; i++) {
+		if (lag_merge_cancelled(m, i)) {
+			st = LAG_ERR_LIMIT;
+		} else if (overruns(p, next.items, i)) {
+			uint32_t *slot = lag_vec_push(&out);
+
+			st = slot ? LAG_OK : LAG_ERR_SYSTEM;
+			if (slot)
+				*slot = i;
 		}
 	}
-	free(out);
-	free(next);
-	if (st != LAG_OK)
-		return lag_err_set(err, st, "no memory for quarantined events");
-	p->gpu.n = kept;
-	return LAG_OK;
+	if (st == LAG_OK)
+		st = put_aside_all(proc, p, &out);
+	lag_vec_release(&out);
+	lag_vec_release(&next);
+	if (st == LAG_ERR_LIMIT)
+		return lag_merge_interrupted(err);
+	return st == LAG_OK ? st : lag_err_set(err, st, "no memory for quarantined events");
 }
 
 /* ---- launches ---- */
@@ -112,9 +129,10 @@ enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc, struct la
 struct calls {
 	const struct lag_part *part;
 	int64_t least, most; /* correlations in use; least > most: none */
-	uint32_t *direct; /* by correlation - least, 1 + index; NULL where they lie too far apart */
+	/* uint32_t by correlation - least: 1 + index; empty where they lie too far apart */
+	struct lag_vec direct;
 	struct lag_map first; /* then this */
-	uint32_t *next;       /* by index, 1 + index */
+	struct lag_vec next;  /* uint32_t by index: 1 + index */
 };
 
 static int64_t correlation_of(const struct lag_part *part, size_t i)
@@ -132,24 +150,24 @@ static uint64_t first_of(const struct calls *c, int64_t correlation)
 
 	if (correlation < c->least || correlation > c->most)
 		return 0;
-	if (c->direct)
-		return c->direct[correlation - c->least];
+	if (c->direct.n)
+		return LAG_VEC_AT(&c->direct, uint32_t, correlation - c->least);
 	(void)lag_map_find(&c->first, (uint64_t)correlation, &ref);
 	return ref;
 }
 
 static enum lag_status set_first(struct calls *c, int64_t correlation, uint32_t ref)
 {
-	if (!c->direct)
+	if (!c->direct.n)
 		return lag_map_set(&c->first, (uint64_t)correlation, ref);
-	c->direct[correlation - c->least] = ref;
+	LAG_VEC_AT(&c->direct, uint32_t, correlation - c->least) = ref;
 	return LAG_OK;
 }
 
 static enum lag_status index_calls(struct calls *c)
 {
 	size_t n = LAG_PART_COUNT(c->part, api);
-	enum lag_status st = LAG_OK;
+	enum lag_status st = lag_vec_resize(&c->next, n);
 
 	c->least = INT64_MAX;
 	for (size_t i = 0; i < n; i++) {
@@ -160,18 +178,16 @@ static enum lag_status index_calls(struct calls *c)
 		c->least = correlation < c->least ? correlation : c->least;
 		c->most = correlation > c->most ? correlation : c->most;
 	}
-	c->next = lag_calloc(n, sizeof(*c->next));
-	if (!c->next)
-		return LAG_ERR_SYSTEM;
 	/* Correlations count up, so that most of a window is in use. */
-	if (c->least <= c->most && (uint64_t)(c->most - c->least) < 8 * (uint64_t)n + 1024)
-		c->direct = lag_calloc((size_t)(c->most - c->least) + 1, sizeof(*c->direct));
+	if (st == LAG_OK && c->least <= c->most &&
+	    (uint64_t)(c->most - c->least) < 8 * (uint64_t)n + 1024)
+		st = lag_vec_resize(&c->direct, (size_t)(c->most - c->least) + 1);
 	for (size_t i = n; i > 0 && st == LAG_OK; i--) {
 		int64_t correlation = correlation_of(c->part, i - 1);
 
 		if (correlation <= 0)
 			continue;
-		c->next[i - 1] = (uint32_t)first_of(c, correlation);
+		LAG_VEC_AT(&c->next, uint32_t, i - 1) = (uint32_t)first_of(c, correlation);
 		st = set_first(c, correlation, (uint32_t)i);
 	}
 	return st;
@@ -194,7 +210,7 @@ static uint32_t call_of(const struct calls *c, int64_t correlation, int64_t star
 	uint32_t ref = (uint32_t)first_of(c, correlation);
 	size_t n = 0;
 
-	for (; ref && n < CALLS_MAX; ref = c->next[ref - 1]) {
+	for (; ref && n < CALLS_MAX; ref = LAG_VEC_AT(&c->next, uint32_t, ref - 1)) {
 		if (n && LAG_PART_COMPACT(c->part, api, ref - 1)->start_ns > start_ns)
 			break;
 		refs[n++] = ref;
@@ -208,7 +224,10 @@ static uint32_t call_of(const struct calls *c, int64_t correlation, int64_t star
 
 enum lag_status lag_merge_tie(struct lag_proc *p)
 {
-	struct calls c = { .part = &p->part };
+	struct calls c = { .part = &p->part,
+			   .direct = LAG_VEC_SPILLED(uint32_t, p->part.spill),
+			   .next = LAG_VEC_SPILLED(uint32_t, p->part.spill),
+			   .first = { .spill = p->part.spill } };
 	enum lag_status st = index_calls(&c);
 
 	for (size_t i = 0; i < p->gpu.n && st == LAG_OK; i++) {
@@ -219,7 +238,7 @@ enum lag_status lag_merge_tie(struct lag_proc *p)
 			g->api_ref = call_of(&c, correlation, g->start_ns);
 	}
 	lag_map_release(&c.first);
-	free(c.direct);
-	free(c.next);
+	lag_vec_release(&c.direct);
+	lag_vec_release(&c.next);
 	return st;
 }

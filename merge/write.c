@@ -8,9 +8,9 @@
 
 enum lag_status lag_writer_count(struct lag_writer *w, struct lag_err *err)
 {
-	if (w->n_events++ % PROGRESS_EVERY)
+	if (++w->n_events % PROGRESS_EVERY)
 		return LAG_OK;
-	return lag_merge_step(w->m, LAG_MERGE_WRITE, w->n_events, w->n_total, err);
+	return lag_merge_advance(w->m, PROGRESS_EVERY, err);
 }
 
 static uint64_t count_events(struct lag_proc *p)
@@ -19,22 +19,33 @@ static uint64_t count_events(struct lag_proc *p)
 	       LAG_PART_COUNT(&p->part, range) + LAG_PART_COUNT(&p->part, op);
 }
 
-static enum lag_status write_all(struct lag_writer *w, struct lag_err *err)
+static enum lag_status write_all(void *state, size_t i, struct lag_err *err)
 {
+	struct lag_writer *w = state;
 	enum lag_status st = LAG_OK;
 	uint64_t at;
 
-	for (int64_t r = 0; r < w->m->world_size; r++) {
-		if (lag_map_find(&w->m->rank_proc, (uint64_t)r, &at))
-			w->n_total += count_events(LAG_PROC_AT(w->m, at));
-	}
+	(void)i;
 	for (int64_t r = 0; r < w->m->world_size && st == LAG_OK; r++) {
 		if (lag_map_find(&w->m->rank_proc, (uint64_t)r, &at))
 			st = lag_write_events(w, LAG_PROC_AT(w->m, at), err);
 	}
 	if (st == LAG_OK)
 		st = lag_write_facts(w, err);
+	if (st == LAG_OK)
+		st = lag_db_writer_finish(w->db, err);
 	return st;
+}
+
+static uint64_t count_all(struct lag_merge *m)
+{
+	uint64_t n = 0, at;
+
+	for (int64_t r = 0; r < m->world_size; r++) {
+		if (lag_map_find(&m->rank_proc, (uint64_t)r, &at))
+			n += count_events(LAG_PROC_AT(m, at));
+	}
+	return n;
 }
 
 enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
@@ -48,12 +59,9 @@ enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 		st = lag_renames_load(m->opts->rename_path, &w.renames, err);
 	if (st == LAG_OK)
 		st = lag_db_writer_open(path, &opts, &w.db, err);
+	lag_merge_phase(m, LAG_MERGE_WRITE, count_all(m));
 	if (st == LAG_OK)
-		st = write_all(&w, err);
-	if (st == LAG_OK)
-		st = lag_merge_step(m, LAG_MERGE_WRITE, w.n_total, w.n_total, err);
-	if (st == LAG_OK)
-		st = lag_db_writer_finish(w.db, err);
+		st = lag_merge_tasks(m, 1, write_all, &w, err);
 	receipt->n_events = w.n_events;
 	lag_db_writer_close(w.db);
 	lag_renames_release(&w.renames);

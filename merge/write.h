@@ -12,7 +12,7 @@ struct lag_writer {
 	struct lag_db_writer *db;
 	struct lag_renames renames;
 	struct lag_map kernel_names; /* string ids written to kernel_name */
-	uint64_t n_events, n_total;
+	uint64_t n_events;
 	/* Last id given, by table. */
 	int64_t gpu_id, api_id, sync_id, range_id, launch_id, op_id;
 };

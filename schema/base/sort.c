@@ -162,3 +162,12 @@ enum lag_status lag_sort(void *items, size_t n, size_t size, lag_compare *order,
 	lag_vec_release(&own);
 	return st == LAG_OK ? st : LAG_ERR_SYSTEM;
 }
+
+enum lag_status lag_vec_sort(struct lag_vec *vec, lag_compare *order, void *state)
+{
+	struct lag_vec scratch = { .item_size = 1, .max = SIZE_MAX, .spill = vec->spill };
+	enum lag_status st = lag_sort(vec->items, vec->n, vec->item_size, order, state, &scratch);
+
+	lag_vec_release(&scratch);
+	return st;
+}

@@ -14,4 +14,7 @@ typedef int lag_compare(const void *left, const void *right, void *state);
 enum lag_status lag_sort(void *items, size_t n, size_t size, lag_compare *order, void *state,
 			 struct lag_vec *scratch) LAG_MUST_USE;
 
+/* The items of a vector, with scratch from where its memory is. */
+enum lag_status lag_vec_sort(struct lag_vec *vec, lag_compare *order, void *state) LAG_MUST_USE;
+
 #endif

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""laggard merge: neither the number of threads nor where the events lie (memory, or a temporary file) changes
+the trace; a folder without room for the file is one clear line, and nothing is left behind."""
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+LAGGARD = os.environ["LAGGARD"]
+MKTRACE = pathlib.Path(os.environ["LAGGARD_BUILD"]) / "mktrace"
+
+
+class Tally:
+    def __init__(self):
+        self.failed = 0
+
+    def check(self, ok, what):
+        if not ok:
+            self.failed += 1
+            print("FAIL", what)
+
+
+def merge(run, out, *options, **kwargs):
+    return subprocess.run([LAGGARD, "merge", "-f", "-o", out, *options, run], capture_output=True,
+                          text=True, check=False, **kwargs)
+
+
+def same_whatever_the_threads(tally, run, work):
+    first = None
+    for options in (["--threads", "1"], ["--threads", "7"], ["--memory", "1M"],
+                    ["--memory", "1M", "--threads", "5", "--tmp", work]):
+        out = work / "out.db"
+        done = merge(run, out, *options)
+        tally.check(done.returncode == 0, f"{options}: {done.returncode}: {done.stderr}")
+        spilled = re.search(r", (\d+) MiB of temporary data", done.stderr)
+        tally.check(bool(spilled) == ("1M" in options), f"{options}: {done.stderr}")
+        data = out.read_bytes() if out.exists() else b""
+        first = first if first is not None else data
+        tally.check(data == first, f"{options}: another trace than with one thread")
+        tally.check(sorted(p.name for p in work.iterdir()) == ["out.db"],
+                    f"{options}: left {list(work.iterdir())}")
+        out.unlink(missing_ok=True)
+
+
+def no_room(tally, run, work):
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+
+    done = merge(run, work / "out.db", "--memory", "1M", preexec_fn=small_files)
+    lines = done.stderr.splitlines()
+    tally.check(done.returncode == 2 and len(lines) == 1 and "temporary" in lines[0],
+                f"no room: {done.returncode}: {done.stderr!r}")
+    tally.check(not list(work.iterdir()), f"no room: left {list(work.iterdir())}")
+    done = merge(run, work / "out.db", "--tmp", work / "none")
+    tally.check(done.returncode == 2 and len(done.stderr.splitlines()) == 1, f"no folder: {done.stderr!r}")
+
+
+def main():
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="laggard-memory-") as folder:
+        run, work = pathlib.Path(folder) / "run", pathlib.Path(folder) / "work"
+        work.mkdir()
+        subprocess.run([MKTRACE, "--out", run, "--pp", "2", "--dp", "2", "--steps", "12", "--offset-ms", "3"],
+                       check=True, stdout=subprocess.DEVNULL)
+        same_whatever_the_threads(tally, run, work)
+        no_room(tally, run, work)
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
