@@ -4,6 +4,7 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA cache_size = -65536;
-PRAGMA temp_store = MEMORY;
+-- Sorting an index may not fit into memory.
+PRAGMA temp_store = FILE;
 PRAGMA application_id = 1281451847;
 PRAGMA user_version = 1;
