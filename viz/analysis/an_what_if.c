@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
+#include "viz/model/opmodel.h"
 
 static const struct lag_column columns[] = {
 	{ "scenario", "scenario", LAG_UNIT_TEXT, NULL },
@@ -178,6 +179,9 @@ static void add_notes(const struct what_if *w)
 			       (unsigned long long)f->n_unexplained,
 			       (unsigned long long)f->n_forced);
 	}
+	if (lag_opmodel_applies(w->trace))
+		lag_table_note(w->out, "an operation table: report operations has the slowdown by "
+				       "type, stage and worker");
 	if (w->stragglers->withheld[0])
 		lag_table_note(w->out, "scenarios are withheld: %s", w->stragglers->withheld);
 }

@@ -141,7 +141,8 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 	struct shape s = shape_of(trace, roles, comm);
 	bool whole = comm->n_ranks == world_size(trace);
 
-	if (t->n_collectives == 0 && t->n_messages == 0)
+	/* A communicator of one is no parallelism. */
+	if ((t->n_collectives == 0 && t->n_messages == 0) || (comm->n_ranks == 1 && !whole))
 		return LAG_ROLE_UNSURE;
 	/* Messages to ranks that nothing is known of may be a pipeline's as well. */
 	if (t->n_collectives == 0 && !s.known)
@@ -209,7 +210,8 @@ enum lag_status lag_roles_communicators(const struct lag_trace *trace, struct la
 	}
 	count_traffic(trace, traffic, called);
 	for (size_t c = 0; c < trace->n_comms; c++) {
-		bool used = traffic[c].n_collectives + traffic[c].n_messages > 0;
+		bool used = traffic[c].n_collectives + traffic[c].n_messages > 0 &&
+			    (trace->comms[c].n_ranks != 1 || trace->n_ranks == 1);
 
 		out->comm_role[c] = role_of(trace, out, traffic, c);
 		n_used += used;
