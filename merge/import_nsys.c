@@ -272,27 +272,39 @@ static enum lag_status read_all(struct lag_nsys *s, struct lag_err *err)
 	return st;
 }
 
-static int64_t first_device(const struct lag_nsys_proc *p)
-{
-	int64_t least = INT64_MAX;
-
-	for (size_t i = 0; i < p->devices.n; i++) {
-		int64_t d = LAG_VEC_AT(&p->devices, int64_t, i);
-
-		least = d < least ? d : least;
-	}
-	return least;
-}
-
-/* The order in which ranks are given to processes that do not tell theirs: by device. */
-static int by_device(const void *left, const void *right)
+/* The order in which ranks are given to processes that do not tell theirs: as in the communicator that all
+ * of them are in, else by GPU. */
+static int by_rank(const void *left, const void *right)
 {
 	const struct lag_nsys_proc *a = left, *b = right;
-	int64_t x = first_device(a), y = first_device(b);
 
-	if (x != y)
-		return x < y ? -1 : 1;
+	if (!a->n_gpu != !b->n_gpu)
+		return a->n_gpu ? -1 : 1;
+	if (a->world_rank != b->world_rank)
+		return a->world_rank < b->world_rank ? -1 : 1;
+	if (a->gpu != b->gpu)
+		return a->gpu < b->gpu ? -1 : 1;
 	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Sorts them so; the number of those with GPU work. */
+static size_t sort_processes(struct lag_nsys *s)
+{
+	struct lag_nsys_proc *procs = s->procs.items, *first = NULL;
+	size_t n_gpu = 0;
+	bool joined = true;
+
+	for (size_t i = 0; i < s->procs.n; i++) {
+		if (!procs[i].n_gpu)
+			continue;
+		first = first ? first : &procs[i];
+		joined = joined && procs[i].world_ranks && procs[i].world_comm == first->world_comm;
+		n_gpu++;
+	}
+	for (size_t i = 0; i < s->procs.n && !joined; i++)
+		procs[i].world_rank = 0;
+	qsort(procs, s->procs.n, sizeof(*procs), by_rank);
+	return n_gpu;
 }
 
 static void add_notes(struct lag_nsys *s, struct lag_part *part)
@@ -375,13 +387,11 @@ static enum lag_status deliver(struct lag_nsys *s, struct lag_part_sink *sink, s
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "an Nsight Systems export without any CUDA or NVTX event");
 	}
-	qsort(procs, s->procs.n, sizeof(*procs), by_device);
-	for (size_t i = 0; i < s->procs.n; i++)
-		n_gpu_procs += procs[i].n_gpu > 0;
+	n_gpu_procs = sort_processes(s);
 	if (n_gpu_procs > 1 && s->rank != LAG_NONE) {
 		lag_nsys_note(s,
 			      "%zu processes with GPU work: %s of the captured environment is not "
-			      "theirs; ranks are assumed in the order of devices",
+			      "theirs; ranks are assumed in the order of NCCL's ranks or GPUs",
 			      n_gpu_procs, lag_strtab_get(&s->pool->strings, s->rank_source));
 	}
 	add_notes(s, &procs[0].part);

@@ -296,6 +296,11 @@ static enum lag_status emit_comm(struct work *w, const struct comm *c, struct la
 	rec.comm.n_ranks = c->n_ranks;
 	rec.comm.comm_rank = c->comm_rank;
 	rec.comm.device = c->device;
+	if (c->comm_rank != LAG_NONE && c->n_ranks > w->p->world_ranks) {
+		w->p->world_comm = c->id;
+		w->p->world_ranks = c->n_ranks;
+		w->p->world_rank = c->comm_rank;
+	}
 	if (c->assumed)
 		st = lag_nsys_string(w->s, all, sizeof(all) - 1, &rec.comm.description, err);
 	return lag_failed(st) ? st : lag_part_add(&w->p->part, &rec, err);

@@ -278,6 +278,8 @@ static enum lag_status add_devices(struct lag_nsys *s, struct lag_nsys_proc *p, 
 
 		lag_record_init(&rec, LAG_REC_device);
 		rec.device.device = device;
+		if (!i || (gpu && gpu->id < p->gpu))
+			p->gpu = gpu ? gpu->id : device;
 		if (gpu) {
 			rec.device.name = gpu->name;
 			rec.device.uuid = gpu->uuid;

@@ -60,6 +60,9 @@ struct lag_nsys_proc {
 	struct lag_map wanted;   /* correlation -> 1 + launch; 0 = not seen */
 	uint64_t n_gpu, n_graphs;
 	bool has_payloads;
+	/* Of its largest communicator that it says its place in; and the first GPU it used. */
+	uint64_t world_comm;
+	int64_t world_ranks, world_rank, gpu;
 };
 
 struct lag_nsys_field {

@@ -168,6 +168,22 @@ def check_ranks(folder):
     db = merge(folder, path)
     assert rows(db, "SELECT rank FROM process ORDER BY 1") == [(0,), (1,)]
     assert "RANK of the captured environment is not theirs" in findings(db)
+    # In the order of NCCL's ranks where they are known, else of the GPUs, of which each process may see but one.
+    connection = made(path, pids=(51, 50))
+    connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0")
+    connection.commit()
+    assert rows(merge(folder, path), "SELECT pid FROM process ORDER BY rank") == [(51,), (50,)]
+    connection.execute("DROP TABLE NVTX_EVENTS")
+    connection.commit()
+    assert rows(merge(folder, path), "SELECT pid FROM process ORDER BY rank") == [(50,), (51,)]
+    table(connection, "TARGET_INFO_GPU", ("id", "name TEXT", "smCount", "uuid TEXT"),
+          [(4, "GPU", 132, "uuid4"), (5, "GPU", 132, "uuid5")])
+    table(connection, "TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"), [(4, 0, 51), (5, 0, 50)])
+    connection.commit()
+    db = merge(folder, path)
+    assert rows(db, "SELECT pid FROM process ORDER BY rank") == [(51,), (50,)]
+    assert rows(db, "SELECT rank, device, uuid, sm_count FROM device ORDER BY 1") == [(0, 0, "uuid4", 132),
+                                                                                      (1, 0, "uuid5", 132)]
     paths = []
     for rank in (1, 0):
         paths.append(path_of(folder, f"node_rank{rank}.sqlite"))
@@ -223,6 +239,23 @@ def check_events(folder):
     db = merge(folder, path)
     got = rows(db, f"SELECT kind, stream, event_id, correlation, raw_start_ns - {EPOCH} FROM gpu_sync ORDER BY 1")
     assert got == [(1, 7, 77, 101, 950_000), (2, 13, 77, 900, 960_000), (5, None, None, 901, 970_000)], got
+
+
+def check_one_process(folder):
+    """A process that drives two GPUs is one rank; what each of them does is a communicator's of its own."""
+    path = path_of(folder)
+    connection = made(path, payloads=False)
+    connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = correlationId + 1000 * deviceId,"
+                       f" globalPid = {global_pid(50)}")
+    connection.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = correlationId + 1000"
+                       f" WHERE globalTid / 16777216 = {global_pid(51)} / 16777216")
+    connection.execute(f"UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET globalTid = {global_pid(50)} | globalTid % 16777216")
+    connection.commit()
+    db = merge(folder, path)
+    assert rows(db, "SELECT rank, count(*) FROM device GROUP BY 1") == [(0, 2)]
+    assert rows(db, "SELECT comm_id, count(*) FROM nccl_op GROUP BY 1") == [(1, STEPS), (2, STEPS)]
+    assert rows(db, "SELECT count(*) FROM gpu_event WHERE api_id IS NULL OR (kind = 0 AND launch_id IS NULL AND"
+                    " stream = 13)") == [(0,)]
 
 
 def check_wrong_values(folder):
@@ -337,7 +370,7 @@ def check_cut(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for check in (check_payloads, check_groups, check_missing, check_ranks, check_graphs, check_events,
+        for check in (check_payloads, check_groups, check_missing, check_ranks, check_graphs, check_events, check_one_process,
                       check_wrong_values, check_losses, check_hostile, check_wal, check_cut):
             check(folder)
     assert list(events(0))
