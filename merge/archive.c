@@ -126,7 +126,7 @@ enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *vi
 	struct archive_entry *entry = NULL;
 	struct stat sb = { 0 };
 	uint64_t total = 0;
-	struct member_stream ms = { .base = { member_read, member_close }, .total = &total };
+	struct member_stream ms = { .base = { member_read, member_close, NULL }, .total = &total };
 	enum lag_status st = open_archive(path, &ar, err);
 
 	if (st == LAG_OK && stat(path, &sb) == 0)
