@@ -92,8 +92,43 @@ static void value_done(struct lag_json_reader *r)
 	r->expect = r->depth ? EXPECT_AFTER : EXPECT_NOTHING;
 }
 
+/* At a container that is nested too deeply: steps over it as bytes, whatever is inside. */
+static enum lag_status skip_container(struct lag_json_reader *r, struct lag_err *err)
+{
+	enum lag_status st = lag_json_repaired(r, LAG_JSON_TOO_DEEP, err);
+	uint64_t open = 0;
+
+	do {
+		char c;
+
+		if (lag_failed(st))
+			return st;
+		if (!r->eof && r->end - r->pos < LAG_JSON_AHEAD)
+			st = lag_json_more(r, err);
+		if (lag_failed(st) || r->pos == r->end)
+			return lag_failed(st) ? st : LAG_END;
+		c = r->bytes[r->pos];
+		if (c == '"') {
+			st = lag_json_string(r, LAG_JSON_AT_TOP, err);
+			if (st != LAG_OK)
+				return st;
+			continue;
+		}
+		open += c == '{' || c == '[';
+		open -= c == '}' || c == ']';
+		r->pos++;
+	} while (open);
+	r->kind = LAG_JSON_NULL;
+	r->text = "";
+	r->n = 0;
+	value_done(r);
+	return LAG_OK;
+}
+
 static enum lag_status open_container(struct lag_json_reader *r, bool object, struct lag_err *err)
 {
+	if (r->depth == LAG_JSON_DEPTH_MAX && r->tolerant)
+		return skip_container(r, err);
 	if (r->depth == LAG_JSON_DEPTH_MAX) {
 		return lag_err_set(err, LAG_ERR_LIMIT, "nested more than %d deep at byte %llu",
 				   LAG_JSON_DEPTH_MAX, (unsigned long long)r->at);
@@ -398,6 +433,7 @@ const char *lag_json_repair_name(enum lag_json_repair repair)
 		[LAG_JSON_COMMA] = "missing or superfluous comma",
 		[LAG_JSON_GARBAGE] = "unexpected byte",
 		[LAG_JSON_LONG_STRING] = "overlong string",
+		[LAG_JSON_TOO_DEEP] = "nested too deeply",
 		[LAG_JSON_CUT] = "input ends early",
 	};
 

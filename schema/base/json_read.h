@@ -40,6 +40,7 @@ enum lag_json_repair {
 	LAG_JSON_COMMA,       /* missing or superfluous */
 	LAG_JSON_GARBAGE,     /* bytes that fit nowhere are skipped */
 	LAG_JSON_LONG_STRING, /* cut at LAG_JSON_STRING_MAX */
+	LAG_JSON_TOO_DEEP,    /* a container beyond LAG_JSON_DEPTH_MAX becomes null */
 	LAG_JSON_CUT,         /* the input ends inside the document */
 	LAG_JSON_REPAIR_LIMIT,
 };
@@ -84,7 +85,7 @@ enum lag_status lag_json_init_fill(struct lag_json_reader *r, lag_json_fill fill
 void lag_json_release(struct lag_json_reader *r);
 
 /* Reads the next token. LAG_END after the first whole value of the input, or, in tolerant mode, where
- * a cut input ends (repairs[LAG_JSON_CUT] tells). LAG_ERR_LIMIT when nested too deeply. */
+ * a cut input ends (repairs[LAG_JSON_CUT] tells). Strict mode: LAG_ERR_LIMIT when nested too deeply. */
 enum lag_status lag_json_next(struct lag_json_reader *r, struct lag_err *err) LAG_MUST_USE;
 
 /* After KEY: skips its value. After OBJECT or ARRAY: skips to its end. Else does nothing. */

@@ -104,7 +104,7 @@ static const char *scan_word(const char *p)
 
 const char *lag_json_scan_scalar(const char *p, const char *limit)
 {
-	bool escaped;
+	bool escaped = false;
 
 	if (*p == '"') {
 		p = lag_json_scan_string(p + 1, limit, &escaped);
@@ -118,7 +118,7 @@ const char *lag_json_scan_scalar(const char *p, const char *limit)
 /* From a key's opening quote to its value. */
 static const char *scan_key(const char *p, const char *limit)
 {
-	bool escaped;
+	bool escaped = false;
 
 	p = *p == '"' ? lag_json_scan_string(p + 1, limit, &escaped) : NULL;
 	if (!p)

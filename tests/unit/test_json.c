@@ -207,10 +207,25 @@ static void long_strings_and_deep_nests_are_bounded(void **state)
 	assert_int_equal(r.kind, LAG_JSON_ARRAY_END);
 	lag_json_release(&r);
 	memset(text, '[', n);
-	lag_json_init_bytes(&r, text, n, true);
+	lag_json_init_bytes(&r, text, n, false);
 	trace_tokens(&r, &out, &st);
 	assert_int_equal(st, LAG_ERR_LIMIT);
 	assert_int_equal(out.n, LAG_JSON_DEPTH_MAX);
+	lag_json_release(&r);
+	/* The tolerant mode reads what is not too deep. */
+	lag_buf_clear(&out);
+	text[0] = '{';
+	memcpy(text + 1, "\"a\":", 4);
+	memset(text + n / 2, ']', n / 2 - 5);
+	memcpy(text + n - 5, ",\"b\":", 5);
+	text[n] = '1';
+	text[n + 1] = '}';
+	lag_json_init_bytes(&r, text, n + 2, true);
+	trace_tokens(&r, &out, &st);
+	assert_int_equal(st, LAG_END);
+	assert_int_equal(r.repairs[LAG_JSON_TOO_DEEP], 1);
+	assert_int_equal(r.n_repairs, 1);
+	assert_int_equal(r.depth, 0);
 	lag_json_release(&r);
 	lag_buf_release(&out);
 	free(text);
