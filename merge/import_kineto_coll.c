@@ -103,7 +103,7 @@ static const struct lag_kineto_coll *
 around(const struct lag_kineto_work *w, int64_t tid, int64_t at_ns,
        bool (*good)(const struct lag_kineto_work *w, const struct lag_kineto_coll *c))
 {
-	const struct lag_vec *v = &w->k->cpu_colls;
+	const struct lag_vec *v = &w->k->p->cpu_colls;
 	size_t lo = 0, hi = v->n;
 
 	while (lo < hi) {
@@ -145,8 +145,8 @@ static const char *carrier_name(const struct lag_kineto_work *w, const struct la
 {
 	if (op->carrier.kind != LAG_REC_kernel)
 		return "";
-	return lag_kineto_text(w,
-			       (uint32_t)LAG_PART_GET(&w->k->part, kernel, op->carrier.index).name);
+	return lag_kineto_text(
+		w, (uint32_t)LAG_PART_GET(&w->k->p->part, kernel, op->carrier.index).name);
 }
 
 void lag_kineto_set_coll(struct lag_kineto_work *w, struct lag_kineto_op *op)
@@ -156,7 +156,7 @@ void lag_kineto_set_coll(struct lag_kineto_work *w, struct lag_kineto_op *op)
 	const char *name;
 
 	if (op->carrier.coll >= 0)
-		c = &LAG_VEC_AT(&w->k->colls, struct lag_kineto_coll, (size_t)op->carrier.coll);
+		c = &LAG_VEC_AT(&w->k->p->colls, struct lag_kineto_coll, (size_t)op->carrier.coll);
 	if (op->tid && !c)
 		c = around(w, op->tid, op->enter_ns, names_group);
 	if (op->tid && !c)

@@ -105,7 +105,7 @@ static enum lag_status add_comm(struct lag_kineto_work *w, const struct lag_kine
 					  .ordered = true };
 	if (assumed) {
 		comm->size = w->several_devices ? LAG_NONE : k->world_size;
-		comm->own_rank = w->several_devices ? LAG_NONE : k->rank;
+		comm->own_rank = w->several_devices ? LAG_NONE : k->p->rank;
 		return LAG_OK;
 	}
 	complete_group(w, comm);
@@ -113,7 +113,7 @@ static enum lag_status add_comm(struct lag_kineto_work *w, const struct lag_kine
 	if (comm->size == LAG_NONE && comm->members.n)
 		comm->size = (int64_t)comm->members.n;
 	for (size_t i = 0; i < comm->members.n; i++) {
-		if (LAG_VEC_AT(&comm->members, int64_t, i) == k->rank)
+		if (LAG_VEC_AT(&comm->members, int64_t, i) == k->p->rank)
 			comm->own_rank = (int64_t)i;
 	}
 	return st;
@@ -175,13 +175,13 @@ enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag
 		st = lag_kineto_string(w->k, LAG_SPAN("assumed: all ranks"), &id, err);
 	rec.comm.description = id;
 	if (!lag_failed(st))
-		st = lag_part_add(&w->k->part, &rec, err);
+		st = lag_part_add(&w->k->p->part, &rec, err);
 	for (size_t i = 0; i < comm->members.n && !lag_failed(st); i++) {
 		lag_record_init(&rec, LAG_REC_comm_member);
 		rec.comm_member.comm_id = comm->comm_id;
 		rec.comm_member.comm_rank = (int64_t)i;
 		rec.comm_member.rank = LAG_VEC_AT(&comm->members, int64_t, i);
-		st = lag_part_add(&w->k->part, &rec, err);
+		st = lag_part_add(&w->k->p->part, &rec, err);
 	}
 	return st;
 }

@@ -44,29 +44,6 @@ static int64_t stream_of(const struct lag_kineto_event *e)
 	return e->legacy_gpu ? 0 : lag_kineto_or(e->i[LAG_KI_STREAM], lag_kineto_or(e->tid, 0));
 }
 
-static void use_device(struct lag_kineto *k, int64_t device)
-{
-	struct lag_kineto_device *d;
-
-	k->n_gpu++;
-	for (size_t i = 0; i < k->devices.n; i++) {
-		d = &LAG_VEC_AT(&k->devices, struct lag_kineto_device, i);
-		if (d->id == device) {
-			d->used = true;
-			return;
-		}
-	}
-	d = lag_vec_push(&k->devices);
-	if (d) {
-		*d = (struct lag_kineto_device){ .id = device,
-						 .cc_major = LAG_NONE,
-						 .cc_minor = LAG_NONE,
-						 .sm_count = LAG_NONE,
-						 .memory_bytes = LAG_NONE,
-						 .used = true };
-	}
-}
-
 /* A record whose first fields are start and end. */
 static void begin(const struct lag_kineto *k, struct lag_record *rec, enum lag_record_kind kind)
 {
@@ -96,7 +73,7 @@ static void begin_gpu(struct lag_kineto *k, struct lag_record *rec, enum lag_rec
 	rec->kernel.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
 	rec->kernel.stream = stream_of(e);
 	rec->kernel.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
-	use_device(k, rec->kernel.device);
+	lag_kineto_use_device(k, rec->kernel.device);
 }
 
 static int64_t positive(int64_t v)
@@ -109,22 +86,22 @@ static enum lag_status add_gpu(struct lag_kineto *k, const struct lag_record *re
 			       struct lag_err *err)
 {
 	const struct lag_kineto_event *e = &k->scan.event;
-	enum lag_status st = lag_part_add(&k->part, rec, err);
+	enum lag_status st = lag_part_add(&k->p->part, rec, err);
 	struct lag_kineto_carrier *c;
 
 	if (lag_failed(st) || (!names_nccl && !e->text[LAG_KT_COLLECTIVE].n))
 		return st;
-	c = lag_vec_push(&k->carriers);
+	c = lag_vec_push(&k->p->carriers);
 	if (!c)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more operations");
 	*c = (struct lag_kineto_carrier){ .kind = rec->kind,
-					  .index = k->part.records[rec->kind].n - 1,
+					  .index = k->p->part.records[rec->kind].n - 1,
 					  .coll = -1,
 					  .external = e->i[LAG_KI_EXTERNAL] };
 	if (!e->text[LAG_KT_COLLECTIVE].n)
 		return LAG_OK;
-	c->coll = (int64_t)k->colls.n;
-	return lag_kineto_keep_coll(k, &k->colls, err);
+	c->coll = (int64_t)k->p->colls.n;
+	return lag_kineto_keep_coll(k, &k->p->colls, err);
 }
 
 static enum lag_status emit_kernel(struct lag_kineto *k, struct lag_err *err)
@@ -132,7 +109,9 @@ static enum lag_status emit_kernel(struct lag_kineto *k, struct lag_err *err)
 	const struct lag_kineto_event *e = &k->scan.event;
 	struct lag_kineto_known name;
 	struct lag_record rec;
-	enum lag_status st = lag_kineto_name(k, e->text[LAG_KT_NAME], &name, err);
+	bool whole = k->exported && e->text[LAG_KT_KERNEL].n;
+	enum lag_status st =
+		lag_kineto_name(k, e->text[whole ? LAG_KT_KERNEL : LAG_KT_NAME], &name, err);
 
 	if (lag_failed(st))
 		return st;
@@ -196,13 +175,13 @@ static enum lag_status emit_set(struct lag_kineto *k, struct lag_err *err)
 	rec.memset.bytes = e->i[LAG_KI_BYTES];
 	rec.memset.graph_id = positive(e->i[LAG_KI_GRAPH]);
 	rec.memset.graph_node_id = positive(e->i[LAG_KI_GRAPH_NODE]);
-	return lag_part_add(&k->part, &rec, err);
+	return lag_part_add(&k->p->part, &rec, err);
 }
 
 static void saw_pid(struct lag_kineto *k)
 {
-	if (k->part.process.pid == LAG_NONE && k->scan.event.pid > 0)
-		k->part.process.pid = k->scan.event.pid;
+	if (k->p->part.process.pid == LAG_NONE && k->scan.event.pid > 0)
+		k->p->part.process.pid = k->scan.event.pid;
 }
 
 static enum lag_status emit_api(struct lag_kineto *k, struct lag_err *err)
@@ -218,7 +197,7 @@ static enum lag_status emit_api(struct lag_kineto *k, struct lag_err *err)
 	rec.api.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	saw_pid(k);
 	st = intern(k, LAG_KT_NAME, &rec.api.name, err);
-	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
+	return lag_failed(st) ? st : lag_part_add(&k->p->part, &rec, err);
 }
 
 static enum lag_status emit_range(struct lag_kineto *k, enum lag_range_kind kind,
@@ -234,7 +213,7 @@ static enum lag_status emit_range(struct lag_kineto *k, enum lag_range_kind kind
 	if (kind != LAG_RANGE_GPU)
 		saw_pid(k);
 	st = intern(k, LAG_KT_NAME, &rec.range.name, err);
-	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
+	return lag_failed(st) ? st : lag_part_add(&k->p->part, &rec, err);
 }
 
 static enum lag_status emit_overhead(struct lag_kineto *k, struct lag_err *err)
@@ -257,14 +236,14 @@ static enum lag_status emit_overhead(struct lag_kineto *k, struct lag_err *err)
 		if (holds(name, kinds[i].name))
 			rec.overhead.kind = kinds[i].kind;
 	}
-	return lag_part_add(&k->part, &rec, err);
+	return lag_part_add(&k->p->part, &rec, err);
 }
 
 static enum lag_status emit_cpu_op(struct lag_kineto *k, struct lag_err *err)
 {
 	saw_pid(k);
 	if (lag_span_is(text_of(k, LAG_KT_NAME), LAG_SPAN("record_param_comms"))) {
-		enum lag_status st = lag_kineto_keep_coll(k, &k->cpu_colls, err);
+		enum lag_status st = lag_kineto_keep_coll(k, &k->p->cpu_colls, err);
 
 		if (lag_failed(st))
 			return st;
@@ -275,7 +254,7 @@ static enum lag_status emit_cpu_op(struct lag_kineto *k, struct lag_err *err)
 static enum lag_status emit_annotation(struct lag_kineto *k, struct lag_err *err)
 {
 	if (lag_span_begins(text_of(k, LAG_KT_NAME), LAG_SPAN("nccl:"))) {
-		enum lag_status st = lag_kineto_keep_coll(k, &k->cpu_colls, err);
+		enum lag_status st = lag_kineto_keep_coll(k, &k->p->cpu_colls, err);
 
 		if (lag_failed(st))
 			return st;
@@ -293,17 +272,17 @@ static enum lag_status emit_meta(struct lag_kineto *k, struct lag_err *err)
 
 	if (lag_span_is(what, LAG_SPAN("process_labels")) &&
 	    lag_span_is(text_of(k, LAG_KT_LABELS), LAG_SPAN("CPU")) && e->pid > 0)
-		k->part.process.pid = e->pid;
+		k->p->part.process.pid = e->pid;
 	if (!lag_span_is(what, LAG_SPAN("thread_name")) || !name.n ||
 	    lag_span_begins(name, LAG_SPAN("stream ")) || e->tid < 0)
 		return LAG_OK;
 	lag_record_init(&rec, LAG_REC_thread);
 	rec.thread.tid = e->tid;
 	st = intern(k, LAG_KT_META_NAME, &rec.thread.name, err);
-	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
+	return lag_failed(st) ? st : lag_part_add(&k->p->part, &rec, err);
 }
 
-static enum lag_status emit_complete(struct lag_kineto *k, struct lag_err *err)
+enum lag_status lag_kineto_emit_complete(struct lag_kineto *k, struct lag_err *err)
 {
 	switch (k->scan.event.cat) {
 	case LAG_KC_KERNEL:
@@ -329,7 +308,7 @@ static enum lag_status emit_complete(struct lag_kineto *k, struct lag_err *err)
 	case LAG_KC_OVERHEAD:
 		return emit_overhead(k, err);
 	case LAG_KC_TRACE:
-		k->part.process.start_ns = k->scan.event.ts_ns;
+		k->p->part.process.start_ns = k->scan.event.ts_ns;
 		return LAG_OK;
 	case LAG_KC_OTHER:
 	case LAG_KC_LIMIT:
@@ -338,7 +317,8 @@ static enum lag_status emit_complete(struct lag_kineto *k, struct lag_err *err)
 	/* The autograd profiler of 2020 had no categories. */
 	if (k->scan.event.legacy_gpu)
 		return emit_kernel(k, err);
-	k->part.n_unknown++;
+	/* Of an exported trace, what laggard concluded: it will conclude it again. */
+	k->p->part.n_unknown += !k->exported;
 	return LAG_OK;
 }
 
@@ -347,17 +327,19 @@ enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err)
 	struct lag_kineto_event *e = &k->scan.event;
 
 	k->n_events++;
+	if (!lag_kineto_set_proc(k))
+		return LAG_OK;
 	if (e->phase == 'M') {
 		k->n_meta++;
 		return emit_meta(k, err);
 	}
-	if (e->phase != 'X')
+	if (e->phase != 'X' && e->phase != 'B' && e->phase != 'E')
 		return LAG_OK;
 	if (e->ts_ns == LAG_NONE || e->ts_ns > TIME_LIMIT || e->ts_ns < -TIME_LIMIT ||
 	    (e->dur_ns != LAG_NONE && (e->dur_ns > TIME_LIMIT || e->dur_ns < -TIME_LIMIT))) {
-		if (!k->part.n_bad++)
-			k->first_bad_at = k->scan.json.at;
+		if (!k->p->part.n_bad++)
+			k->p->first_bad_at = k->scan.json.at;
 		return LAG_OK;
 	}
-	return emit_complete(k, err);
+	return e->phase == 'X' ? lag_kineto_emit_complete(k, err) : lag_kineto_emit_half(k, err);
 }

@@ -114,7 +114,7 @@ static enum lag_status add_meta(struct lag_kineto *k, struct lag_span key, struc
 	uint32_t id = 0;
 	enum lag_status st;
 
-	if (k->part.records[LAG_REC_meta].n >= META_MAX)
+	if (k->p->part.records[LAG_REC_meta].n >= META_MAX)
 		return LAG_OK;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (lag_span_is(key, names[i][0])) {
@@ -128,7 +128,7 @@ static enum lag_status add_meta(struct lag_kineto *k, struct lag_span key, struc
 	if (!lag_failed(st))
 		st = lag_kineto_string(k, value, &id, err);
 	rec.meta.value = id;
-	return lag_failed(st) ? st : lag_part_add(&k->part, &rec, err);
+	return lag_failed(st) ? st : lag_part_add(&k->p->part, &rec, err);
 }
 
 /* A list of objects, each read by `each`. */
@@ -155,12 +155,13 @@ static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *er
 	struct lag_json_reader *r = &k->scan.json;
 	enum lag_status st = lag_json_next(r, err);
 	unsigned depth = r->depth;
+	int64_t ignored;
 
 	if (st != LAG_OK || r->kind != LAG_JSON_OBJECT)
 		return st == LAG_OK ? lag_json_skip(r, err) : st;
 	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
 		if (key_is(r, "rank")) {
-			st = read_int(k, &k->rank, err);
+			st = read_int(k, k->exported ? &ignored : &k->p->rank, err);
 		} else if (key_is(r, "world_size")) {
 			st = read_int(k, &k->world_size, err);
 		} else if (key_is(r, "pg_config")) {
@@ -181,10 +182,67 @@ static enum lag_status read_distributed(struct lag_kineto *k, struct lag_err *er
 	return st;
 }
 
+/* A rank of an exported trace: its process in the file, its number, its host. */
+static enum lag_status read_process(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->scan.json;
+	int64_t pid = LAG_NONE, rank = LAG_NONE;
+	unsigned depth = r->depth;
+	enum lag_status st;
+	uint32_t host = 0;
+	uint64_t seen;
+
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (key_is(r, "pid")) {
+			st = read_int(k, &pid, err);
+		} else if (key_is(r, "job rank")) {
+			st = read_int(k, &rank, err);
+		} else if (key_is(r, "host")) {
+			st = read_string(k, &host, err);
+		} else {
+			st = lag_json_skip(r, err);
+		}
+		if (st != LAG_OK)
+			return st;
+	}
+	if (st != LAG_OK || pid == LAG_NONE || lag_map_find(&k->proc_of, (uint64_t)pid, &seen))
+		return st;
+	if (k->exported)
+		st = lag_kineto_add_proc(k, k->p->part.path, err);
+	if (lag_failed(st))
+		return st;
+	k->exported = true;
+	k->p->pid = pid;
+	k->p->rank = rank;
+	k->p->host = host;
+	st = lag_map_set(&k->proc_of, (uint64_t)pid, k->procs.n - 1);
+	return lag_failed(st) ? lag_err_set(err, st, "no memory for more processes") : st;
+}
+
+static enum lag_status read_laggard(struct lag_kineto *k, struct lag_err *err)
+{
+	struct lag_json_reader *r = &k->scan.json;
+	enum lag_status st = lag_json_next(r, err);
+	unsigned depth = r->depth;
+
+	if (st != LAG_OK || r->kind != LAG_JSON_OBJECT)
+		return st == LAG_OK ? lag_json_skip(r, err) : st;
+	while ((st = lag_json_next(r, err)) == LAG_OK && r->depth >= depth) {
+		if (key_is(r, "processes") && !k->saw_events) {
+			st = read_list(k, read_process, err);
+		} else {
+			st = lag_json_skip(r, err);
+		}
+		if (st != LAG_OK)
+			return st;
+	}
+	return st;
+}
+
 static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
 {
 	struct lag_json_reader *r = &k->scan.json;
-	struct lag_kineto_device d = { LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, 0, false };
+	struct lag_kineto_device d = { LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, LAG_NONE, 0 };
 	struct lag_kineto_device *slot;
 	unsigned depth = r->depth;
 	enum lag_status st;
@@ -210,15 +268,6 @@ static enum lag_status read_device(struct lag_kineto *k, struct lag_err *err)
 	}
 	if (st != LAG_OK || d.id == LAG_NONE)
 		return st;
-	/* Where the list follows the events, a used device is known by its number already. */
-	for (size_t i = 0; i < k->devices.n; i++) {
-		slot = &LAG_VEC_AT(&k->devices, struct lag_kineto_device, i);
-		if (slot->id == d.id) {
-			d.used = slot->used;
-			*slot = d;
-			return LAG_OK;
-		}
-	}
 	slot = lag_vec_push(&k->devices);
 	if (slot)
 		*slot = d;
@@ -245,6 +294,7 @@ enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size
 					      "computeProperties",   "distributedInfo",
 					      "baseTimeNanoseconds", "traceName",
 					      "displayTimeUnit" };
+	uint32_t ignored;
 	char name[64];
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name) - 1),
@@ -257,7 +307,9 @@ enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size
 		return read_distributed(k, err);
 	if (strcmp(name, "deviceProperties") == 0 || strcmp(name, "computeProperties") == 0)
 		return read_list(k, read_device, err);
+	if (strcmp(name, "laggard") == 0)
+		return read_laggard(k, err);
 	if (strcmp(name, "host_name") == 0)
-		return read_string(k, &k->host, err);
+		return read_string(k, k->exported ? &ignored : &k->p->host, err);
 	return read_other(k, name, strlen(name), err);
 }

@@ -9,7 +9,7 @@
 /* Launch calls of the kernels that carry communication, by correlation; the first of equals. */
 static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *err)
 {
-	size_t n_calls = LAG_PART_COUNT(&w->k->part, api);
+	size_t n_calls = LAG_PART_COUNT(&w->k->p->part, api);
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < w->ops.n && !lag_failed(st); i++) {
@@ -19,7 +19,7 @@ static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *
 			st = lag_map_set(&w->launch, (uint64_t)c, 0);
 	}
 	for (size_t i = 0; i < n_calls && !lag_failed(st); i++) {
-		uint64_t c = (uint64_t)LAG_PART_GET(&w->k->part, api, i).correlation, seen;
+		uint64_t c = (uint64_t)LAG_PART_GET(&w->k->p->part, api, i).correlation, seen;
 
 		if (lag_map_find(&w->launch, c, &seen) && !seen)
 			st = lag_map_set(&w->launch, c, i + 1);
@@ -36,7 +36,7 @@ static void set_call(struct lag_kineto_work *w, struct lag_kineto_op *op)
 	op->tid = 0;
 	if (!op->correlation || !lag_map_find(&w->launch, (uint64_t)op->correlation, &at) || !at)
 		return;
-	api = LAG_PART_GET(&w->k->part, api, at - 1);
+	api = LAG_PART_GET(&w->k->p->part, api, at - 1);
 	op->enter_ns = api.start_ns;
 	op->leave_ns = api.end_ns;
 	op->tid = api.tid;
@@ -98,23 +98,23 @@ static enum lag_status collect(struct lag_kineto_work *w, struct lag_err *err)
 {
 	struct lag_kineto *k = w->k;
 
-	for (size_t i = 0; i < k->carriers.n; i++) {
+	for (size_t i = 0; i < k->p->carriers.n; i++) {
 		struct lag_kineto_carrier *c =
-			&LAG_VEC_AT(&k->carriers, struct lag_kineto_carrier, i);
+			&LAG_VEC_AT(&k->p->carriers, struct lag_kineto_carrier, i);
 		struct lag_kineto_op *op = lag_vec_push(&w->ops);
 
 		if (!op)
 			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more operations");
 		*op = (struct lag_kineto_op){ .carrier = *c };
 		if (c->kind == LAG_REC_kernel) {
-			struct lag_rec_kernel r = LAG_PART_GET(&k->part, kernel, c->index);
+			struct lag_rec_kernel r = LAG_PART_GET(&k->p->part, kernel, c->index);
 
 			op->start_ns = r.start_ns;
 			op->correlation = r.correlation;
 			op->stream = r.stream;
 			op->device = r.device;
 		} else {
-			struct lag_rec_memcpy r = LAG_PART_GET(&k->part, memcpy, c->index);
+			struct lag_rec_memcpy r = LAG_PART_GET(&k->p->part, memcpy, c->index);
 
 			op->start_ns = r.start_ns;
 			op->correlation = r.correlation;
@@ -132,7 +132,7 @@ static enum lag_status collect(struct lag_kineto_work *w, struct lag_err *err)
 static enum lag_status mark_carrier(struct lag_kineto_work *w, const struct lag_kineto_op *op,
 				    int64_t op_id, struct lag_err *err)
 {
-	struct lag_part *part = &w->k->part;
+	struct lag_part *part = &w->k->p->part;
 	struct lag_record rec = lag_part_get(part, op->carrier.kind, op->carrier.index);
 
 	if (op->carrier.kind == LAG_REC_kernel) {
@@ -171,7 +171,7 @@ static enum lag_status emit_op(struct lag_kineto_work *w, struct lag_kineto_op *
 	st = seq_of(op, comm, rec.op.peer, &rec.op.seq, err);
 	if (!lag_failed(st))
 		st = mark_carrier(w, op, op_id, err);
-	return lag_failed(st) ? st : lag_part_add(&w->k->part, &rec, err);
+	return lag_failed(st) ? st : lag_part_add(&w->k->p->part, &rec, err);
 }
 
 static enum lag_status resolve(struct lag_kineto_work *w, struct lag_err *err)
@@ -211,7 +211,7 @@ static enum lag_status emit(struct lag_kineto_work *w, struct lag_err *err)
 		st = emit_op(w, op, (int64_t)i + 1, err);
 	}
 	if (assumed) {
-		lag_part_note(&w->k->part,
+		lag_part_note(&w->k->p->part,
 			      "%zu communication kernels without a process group: taken as one "
 			      "communicator of all ranks, numbered by their order",
 			      assumed);
@@ -226,11 +226,11 @@ enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 				     .comms = LAG_VEC_INIT(struct lag_kineto_comm) };
 	enum lag_status st;
 
-	if (!k->carriers.n)
+	if (!k->p->carriers.n)
 		return LAG_OK;
 	w.comms.max = 65536;
-	if (k->cpu_colls.n) {
-		qsort(k->cpu_colls.items, k->cpu_colls.n, sizeof(struct lag_kineto_coll),
+	if (k->p->cpu_colls.n) {
+		qsort(k->p->cpu_colls.items, k->p->cpu_colls.n, sizeof(struct lag_kineto_coll),
 		      lag_kineto_by_thread);
 	}
 	st = collect(&w, err);

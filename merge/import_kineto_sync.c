@@ -27,6 +27,7 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 	rec.sync.event_id = lag_kineto_not_negative(e->i[LAG_KI_WAIT_EVENT]);
 	rec.sync.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
 	rec.sync.record_correlation = lag_kineto_not_negative(e->i[LAG_KI_WAIT_CORRELATION]);
+	rec.sync.sync_id = lag_kineto_not_negative(e->i[LAG_KI_SYNC_ID]);
 	if (e->cat == LAG_KC_EVENT)
 		rec.sync.kind = LAG_SYNC_EVENT_RECORD;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && e->cat == LAG_KC_SYNC; i++) {
@@ -34,11 +35,11 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 			rec.sync.kind = kinds[i].kind;
 	}
 	if (rec.sync.kind == LAG_NONE) {
-		k->part.n_unknown++;
+		k->p->part.n_unknown++;
 		return LAG_OK;
 	}
 	if (rec.sync.record_correlation != LAG_NONE && e->i[LAG_KI_WAIT_STREAM] >= 0) {
-		struct lag_kineto_recording *r = lag_vec_push(&k->recordings);
+		struct lag_kineto_recording *r = lag_vec_push(&k->p->recordings);
 
 		if (!r)
 			return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more events");
@@ -47,7 +48,7 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 						    .event_id = rec.sync.event_id,
 						    .context = rec.sync.context };
 	}
-	return lag_part_add(&k->part, &rec, err);
+	return lag_part_add(&k->p->part, &rec, err);
 }
 
 /* Correlations of the recordings that are waited for and not in the file themselves. */
@@ -55,14 +56,14 @@ static enum lag_status find_wanted(struct lag_kineto *k, struct lag_map *wanted)
 {
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < k->recordings.n && !lag_failed(st); i++) {
+	for (size_t i = 0; i < k->p->recordings.n && !lag_failed(st); i++) {
 		const struct lag_kineto_recording *r =
-			&LAG_VEC_AT(&k->recordings, struct lag_kineto_recording, i);
+			&LAG_VEC_AT(&k->p->recordings, struct lag_kineto_recording, i);
 
 		st = lag_map_set(wanted, (uint64_t)r->correlation, i + 1);
 	}
-	for (size_t i = 0; i < LAG_PART_COUNT(&k->part, sync) && !lag_failed(st); i++) {
-		struct lag_rec_sync s = LAG_PART_GET(&k->part, sync, i);
+	for (size_t i = 0; i < LAG_PART_COUNT(&k->p->part, sync) && !lag_failed(st); i++) {
+		struct lag_rec_sync s = LAG_PART_GET(&k->p->part, sync, i);
 
 		if (s.kind == LAG_SYNC_EVENT_RECORD)
 			st = lag_map_set(wanted, (uint64_t)s.correlation, 0);
@@ -77,15 +78,16 @@ enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *
 
 	if (lag_failed(st))
 		(void)lag_err_set(err, st, "no memory for more events");
-	for (size_t i = 0; i < LAG_PART_COUNT(&k->part, api) && wanted.n && !lag_failed(st); i++) {
-		struct lag_rec_api api = LAG_PART_GET(&k->part, api, i);
+	for (size_t i = 0; i < LAG_PART_COUNT(&k->p->part, api) && wanted.n && !lag_failed(st);
+	     i++) {
+		struct lag_rec_api api = LAG_PART_GET(&k->p->part, api, i);
 		const struct lag_kineto_recording *r;
 		struct lag_record rec;
 		uint64_t at = 0;
 
 		if (!lag_map_find(&wanted, (uint64_t)api.correlation, &at) || !at)
 			continue;
-		r = &LAG_VEC_AT(&k->recordings, struct lag_kineto_recording, at - 1);
+		r = &LAG_VEC_AT(&k->p->recordings, struct lag_kineto_recording, at - 1);
 		lag_record_init(&rec, LAG_REC_sync);
 		rec.sync.start_ns = api.start_ns;
 		rec.sync.end_ns = api.end_ns;
@@ -94,7 +96,7 @@ enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *
 		rec.sync.stream = r->stream;
 		rec.sync.event_id = r->event_id;
 		rec.sync.correlation = r->correlation;
-		st = lag_part_add(&k->part, &rec, err);
+		st = lag_part_add(&k->p->part, &rec, err);
 		if (!lag_failed(st))
 			st = lag_map_set(&wanted, (uint64_t)r->correlation, 0);
 	}

@@ -38,7 +38,28 @@ struct lag_kineto_recording {
 struct lag_kineto_device {
 	int64_t id, cc_major, cc_minor, sm_count, memory_bytes;
 	uint32_t name;
-	bool used;
+};
+
+/* A range that has begun ('B') and not ended. */
+struct lag_kineto_open {
+	int64_t pid, tid, ts_ns;
+	enum lag_kineto_cat cat;
+	uint32_t name; /* string id */
+};
+
+/* What one process of the file recorded. */
+struct lag_kineto_proc {
+	struct lag_part part;
+	struct lag_vec colls;      /* struct lag_kineto_coll, of kernels */
+	struct lag_vec cpu_colls;  /* struct lag_kineto_coll, of CPU events */
+	struct lag_vec carriers;   /* struct lag_kineto_carrier */
+	struct lag_vec recordings; /* struct lag_kineto_recording */
+	struct lag_vec open;       /* struct lag_kineto_open */
+	struct lag_vec devices;    /* int64_t, those with events */
+	int64_t pid;               /* in the file's events; LAG_NONE: all are of this process */
+	int64_t rank;
+	uint32_t host;
+	uint64_t n_gpu, first_bad_at;
 };
 
 /* A string that was interned before, so that the table of all is asked once for most. */
@@ -53,21 +74,17 @@ struct lag_kineto_known {
 
 struct lag_kineto {
 	struct lag_kineto_scan scan;
-	struct lag_part part;
 	struct lag_pool *pool;
 	const struct lag_import_opts *opts;
-	struct lag_vec colls;      /* struct lag_kineto_coll, of kernels */
-	struct lag_vec cpu_colls;  /* struct lag_kineto_coll, of CPU events */
-	struct lag_vec carriers;   /* struct lag_kineto_carrier */
+	struct lag_vec procs;      /* struct lag_kineto_proc; one, or those of a merged trace */
+	struct lag_kineto_proc *p; /* that of the event, or the one being finished */
+	struct lag_map proc_of;    /* pid -> index into procs, of exported traces */
 	struct lag_vec groups;     /* struct lag_kineto_group, from distributedInfo */
 	struct lag_vec devices;    /* struct lag_kineto_device */
-	struct lag_vec recordings; /* struct lag_kineto_recording */
-	int64_t base_ns;
-	int64_t rank, world_size;
-	uint32_t host;
+	int64_t base_ns, world_size;
 	bool saw_events, saw_header;
-	uint64_t n_events, n_gpu, n_meta;
-	uint64_t first_bad_at;
+	bool exported; /* by laggard */
+	uint64_t n_events, n_meta;
 	struct lag_rec_launch_config configs[LAG_KINETO_CONFIGS]; /* lately used; id 0: empty */
 	struct lag_kineto_known known[LAG_KINETO_KNOWN];
 };
@@ -86,6 +103,13 @@ static inline int64_t lag_kineto_not_negative(int64_t v)
 /* import_kineto_emit.c: adds the event's records to the part. */
 enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
 
+/* The same for a complete event ('X') with usable times. */
+enum lag_status lag_kineto_emit_complete(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+
+/* import_kineto_half.c: a range's begin ('B') or end ('E'); after all events, those that never ended. */
+enum lag_status lag_kineto_emit_half(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+enum lag_status lag_kineto_add_open(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
+
 /* import_kineto_sync.c: waits; after all events, the recordings that they wait for. */
 enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;
@@ -93,6 +117,17 @@ enum lag_status lag_kineto_add_recordings(struct lag_kineto *k, struct lag_err *
 /* import_kineto_head.c: reads the value of top-level member `key`. */
 enum lag_status lag_kineto_read_head(struct lag_kineto *k, const char *key, size_t n,
 				     struct lag_err *err) LAG_MUST_USE;
+
+/* import_kineto_proc.c: adds a process, made current. */
+enum lag_status lag_kineto_add_proc(struct lag_kineto *k, const char *path,
+				    struct lag_err *err) LAG_MUST_USE;
+/* Makes the event's process current. False: the file says nothing of such a process. */
+bool lag_kineto_set_proc(struct lag_kineto *k);
+void lag_kineto_use_device(struct lag_kineto *k, int64_t device);
+/* The current process is complete: rank, host, devices, operations, times, notes. */
+enum lag_status lag_kineto_finish_proc(struct lag_kineto *k, const char *path,
+				       struct lag_err *err) LAG_MUST_USE;
+void lag_kineto_release_procs(struct lag_kineto *k);
 
 /* import_kineto_ops.c: after all events, communicators and operations of the carriers. */
 enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err) LAG_MUST_USE;

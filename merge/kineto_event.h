@@ -42,6 +42,7 @@ enum lag_kineto_int {
 	LAG_KI_WAIT_CORRELATION,
 	LAG_KI_WAIT_STREAM,
 	LAG_KI_WAIT_EVENT,
+	LAG_KI_SYNC_ID, /* of laggard's exports */
 	LAG_KI_IN_ELEMENTS,
 	LAG_KI_OUT_ELEMENTS,
 	LAG_KI_GROUP_SIZE,
@@ -68,6 +69,7 @@ enum lag_kineto_slot {
 	LAG_KT_SYNC_KIND,
 	LAG_KT_COPY_KIND,
 	LAG_KT_INPUT_TYPE,
+	LAG_KT_KERNEL,  /* the whole name, in laggard's exports */
 	LAG_KT_SCRATCH, /* never set: where what is read at once is decoded */
 	LAG_KT_LIMIT,
 };

@@ -7,6 +7,7 @@ import glob
 import gzip
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -135,9 +136,28 @@ def check_cut(folder):
     assert "cut off at byte" in json.dumps(report("trust", db, code=(0, 1, 3)))
 
 
+def check_exported(folder):
+    """A job that laggard exported comes back as the same job: ranks, hosts, edges between streams."""
+    run_dir, first, again = (os.path.join(folder, n) for n in ("job", "job.db", "again.db"))
+    subprocess.run([os.path.join(os.environ["LAGGARD_BUILD"], "mktrace"), "--out", run_dir, "--pp", "2", "--dp", "2",
+                    "--steps", "3"], check=True, stdout=subprocess.DEVNULL)
+    run("merge", run_dir, "-o", first)
+    trace = os.path.join(folder, "job.json.gz")
+    run("export", "-t", "chrome", first, "-o", trace)
+    run("merge", trace, "-o", again)
+    for analysis in ("breakdown", "stragglers", "bubbles"):
+        want, got = (report(analysis, db, code=(0, 1, 3))["rows"] for db in (first, again))
+        assert want == got, (analysis, want, got)
+    counts = [[sqlite3.connect(db).execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+               for table in ("gpu_event", "gpu_sync", "api_call", "rank", "host", "instance")]
+              for db in (first, again)]
+    assert counts[0] == counts[1], counts
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made(folder)
+        check_exported(folder)
         if os.path.isdir(DATA):
             check_dlrm(folder)
             check_timelines(folder)

@@ -392,6 +392,34 @@ static void synchronisation_becomes_edges(void **state)
 	done(&r);
 }
 
+#define HALF(ph, name, ts)                                                \
+	"{\"ph\":\"" ph "\",\"cat\":\"user_annotation\",\"name\":\"" name \
+	"\",\"pid\":9,\"tid\":11,\"ts\":" ts "}"
+
+static void begin_and_end_make_a_range(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	open_text(
+		&r, "t.json",
+		"{\"traceEvents\":[" HALF("E", "before", "1") "," HALF("B", "outer", "2") "," HALF(
+			"B", "inner",
+			"3") "," HALF("E", "", "5") "," HALF("E", "", "9") "," HALF("B", "open",
+										    "10") "]}");
+	assert_int_equal(r.status, LAG_OK);
+	assert_int_equal(LAG_PART_COUNT(&r.part, range), 3);
+	assert_string_equal(name_of(&r, LAG_PART_GET(&r.part, range, 0).name), "inner");
+	assert_int_equal(LAG_PART_GET(&r.part, range, 0).start_ns, 3000);
+	assert_int_equal(LAG_PART_GET(&r.part, range, 0).end_ns, 5000);
+	assert_string_equal(name_of(&r, LAG_PART_GET(&r.part, range, 1).name), "outer");
+	assert_int_equal(LAG_PART_GET(&r.part, range, 1).end_ns, 9000);
+	assert_string_equal(name_of(&r, LAG_PART_GET(&r.part, range, 2).name), "open");
+	assert_int_equal(LAG_PART_GET(&r.part, range, 2).end_ns, LAG_NONE);
+	assert_int_equal(r.part.n_unknown, 1);
+	done(&r);
+}
+
 static void rank_and_host_come_from_the_name_where_the_trace_is_silent(void **state)
 {
 	static const struct {
@@ -676,6 +704,7 @@ int main(void)
 		cmocka_unit_test(peers_are_ranks_of_the_job),
 		cmocka_unit_test(members_agree_on_the_communicators_identity),
 		cmocka_unit_test(synchronisation_becomes_edges),
+		cmocka_unit_test(begin_and_end_make_a_range),
 		cmocka_unit_test(rank_and_host_come_from_the_name_where_the_trace_is_silent),
 		cmocka_unit_test(empty_and_strange_files_have_a_clear_end),
 		cmocka_unit_test(a_cut_file_keeps_what_came_before),

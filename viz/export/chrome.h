@@ -19,6 +19,7 @@ enum lag_chrome_track_kind {
 	LAG_CT_RANGES,     /* key: thread */
 	LAG_CT_NCCL_CALLS,
 	LAG_CT_API, /* key: thread */
+	LAG_CT_SYNCS,
 };
 
 /* One shown track: a first lane and as many overflow lanes as its events overlap. */

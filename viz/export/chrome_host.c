@@ -173,6 +173,46 @@ static void write_calls(struct lag_chrome *c, uint32_t r)
 	lag_vec_release(&calls);
 }
 
+/* Records of events and waits for them, which tie streams and host together: with Kineto's names, and
+ * with what it leaves out, so that a trace read back has them. */
+static void write_sync(struct lag_chrome *c, const struct lag_sync *e)
+{
+	static const char *const names[] = { [LAG_SYNC_EVENT_RECORD] = "Event Record",
+					     [LAG_SYNC_STREAM_WAIT] = "Stream Wait Event",
+					     [LAG_SYNC_EVENT] = "Event Sync",
+					     [LAG_SYNC_STREAM] = "Stream Sync",
+					     [LAG_SYNC_CONTEXT] = "Context Sync" };
+
+	const struct {
+		const char *key;
+		int64_t value;
+	} args[] = { { "context", e->context },
+		     { "stream", e->stream },
+		     { "correlation", e->correlation },
+		     { "wait_on_cuda_event_id", e->event_id },
+		     { "wait_on_cuda_event_record_corr_id", e->record_correlation },
+		     { "sync id", e->sync_id } };
+
+	bool record = e->kind == LAG_SYNC_EVENT_RECORD;
+	int64_t end = lag_chrome_end(c, e->start_ns, e->end_ns);
+	uint32_t tid;
+
+	if (e->kind < LAG_SYNC_EVENT_RECORD || e->kind > LAG_SYNC_CONTEXT ||
+	    !host_wanted(c, e->r, e->start_ns, end))
+		return;
+	tid = lag_chrome_place(c, e->r, LAG_CT_SYNCS, 0, e->start_ns, end);
+	if (!lag_chrome_begin(c, record ? "cuda_event" : "cuda_sync", names[e->kind], e->r, tid,
+			      e->start_ns, end, 150))
+		return;
+	if (!record)
+		lag_chrome_arg_text(c, "cuda_sync_kind", names[e->kind]);
+	for (size_t i = 0; i < sizeof(args) / sizeof(args[0]); i++) {
+		if (args[i].value != LAG_NONE)
+			lag_chrome_arg_int(c, args[i].key, args[i].value);
+	}
+	lag_chrome_end_event(c);
+}
+
 void lag_chrome_host(struct lag_chrome *c, uint32_t r)
 {
 	const struct lag_rank *rank = &c->trace->ranks[r];
@@ -184,6 +224,9 @@ void lag_chrome_host(struct lag_chrome *c, uint32_t r)
 	}
 	if (lag_chrome_wants(c, LAG_EXPORT_NCCL))
 		write_calls(c, r);
-	if (lag_chrome_wants(c, LAG_EXPORT_API))
-		write_apis(c, r);
+	if (!lag_chrome_wants(c, LAG_EXPORT_API))
+		return;
+	write_apis(c, r);
+	for (size_t i = rank->sync_begin; i < rank->sync_end && !lag_failed(c->status); i++)
+		write_sync(c, &c->trace->syncs[i]);
 }

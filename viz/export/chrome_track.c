@@ -187,7 +187,8 @@ static void track_name(const struct lag_chrome *c, const struct lag_chrome_track
 					      [LAG_CT_GPU_RANGES] = "annotations on stream",
 					      [LAG_CT_RANGES] = "NVTX of thread",
 					      [LAG_CT_NCCL_CALLS] = "NCCL calls",
-					      [LAG_CT_API] = "CUDA calls of thread" };
+					      [LAG_CT_API] = "CUDA calls of thread",
+					      [LAG_CT_SYNCS] = "events and waits" };
 	const struct lag_lane *s;
 	char more[32] = "";
 
@@ -197,7 +198,8 @@ static void track_name(const struct lag_chrome *c, const struct lag_chrome_track
 		s = &c->trace->lanes[t->key];
 		(void)snprintf(out, room, "GPU %lld stream %lld%s%s", (long long)s->device,
 			       (long long)s->stream, stream_use(c, t->key), more);
-	} else if (t->kind < LAG_CT_STREAM || t->kind == LAG_CT_NCCL_CALLS) {
+	} else if (t->kind < LAG_CT_STREAM || t->kind == LAG_CT_NCCL_CALLS ||
+		   t->kind == LAG_CT_SYNCS) {
 		(void)snprintf(out, room, "%s%s", titles[t->kind], more);
 	} else {
 		(void)snprintf(out, room, "%s %lld%s", titles[t->kind], (long long)t->key, more);

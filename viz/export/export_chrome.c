@@ -276,6 +276,32 @@ static void write_trust(struct lag_chrome *c)
 	}
 }
 
+/* Which process of the file is which rank, for whoever reads it back. */
+static void write_processes(struct lag_chrome *c)
+{
+	struct lag_json *j = &c->json;
+
+	lag_json_key(j, "processes");
+	lag_json_begin(j, '[');
+	for (uint32_t r = 0; r < c->trace->n_ranks; r++) {
+		const struct lag_rank *rank = &c->trace->ranks[r];
+
+		if (!c->exported[r])
+			continue;
+		lag_json_begin(j, '{');
+		lag_json_key(j, "pid");
+		lag_json_int(j, lag_chrome_pid(r));
+		lag_json_key(j, "job rank"); /* not "rank": some readers look for that */
+		lag_json_int(j, rank->rank);
+		if (rank->host >= 0) {
+			lag_json_key(j, "host");
+			lag_json_text(j, c->trace->hosts[rank->host].name);
+		}
+		lag_json_end(j, '}');
+	}
+	lag_json_end(j, ']');
+}
+
 static void write_head(struct lag_chrome *c)
 {
 	struct lag_json *j = &c->json;
@@ -317,6 +343,7 @@ static void write_head(struct lag_chrome *c)
 	lag_json_text(j, c->steps->label);
 	lag_json_key(j, "parallelism");
 	lag_json_text(j, c->roles->shape);
+	write_processes(c);
 	write_trust(c);
 	lag_json_end(j, '}');
 	j->spaced = false;
