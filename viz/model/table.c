@@ -164,13 +164,16 @@ int lag_table_find_column(const struct lag_table *table, const char *name)
 
 void lag_table_format(const struct lag_table *table, size_t row, size_t column, struct lag_buf *out)
 {
-	const struct lag_cell *cell = lag_table_cell(table, row, column);
+	lag_cell_format(lag_table_cell(table, row, column), table->columns[column].unit, out);
+}
 
+void lag_cell_format(const struct lag_cell *cell, enum lag_unit unit, struct lag_buf *out)
+{
 	if (cell->null) {
 		lag_buf_putc(out, '-');
 		return;
 	}
-	switch (table->columns[column].unit) {
+	switch (unit) {
 	case LAG_UNIT_TEXT:
 		lag_fmt_name(out, cell->text);
 		break;
@@ -197,6 +200,9 @@ void lag_table_format(const struct lag_table *table, size_t row, size_t column, 
 		break;
 	case LAG_UNIT_PPM:
 		lag_buf_printf(out, "%.3f ppm", cell->d);
+		break;
+	case LAG_UNIT_NUMBER:
+		lag_buf_printf(out, "%.9g", cell->d);
 		break;
 	}
 }

@@ -18,10 +18,11 @@ enum lag_unit {
 	LAG_UNIT_COUNT, /* integers that can be added */
 	LAG_UNIT_NS,    /* integer ns; the column's name ends in _ns */
 	LAG_UNIT_BYTES,
-	LAG_UNIT_SHARE, /* real 0..1; `of` says of what */
-	LAG_UNIT_RATIO, /* real, 1.00 = equal */
-	LAG_UNIT_GBPS,  /* real, 1e9 bytes a second */
-	LAG_UNIT_PPM,   /* real */
+	LAG_UNIT_SHARE,  /* real 0..1; `of` says of what */
+	LAG_UNIT_RATIO,  /* real, 1.00 = equal */
+	LAG_UNIT_GBPS,   /* real, 1e9 bytes a second */
+	LAG_UNIT_PPM,    /* real */
+	LAG_UNIT_NUMBER, /* real, in the unit that another cell of the row names */
 };
 
 struct lag_column {
@@ -80,6 +81,8 @@ int lag_table_find_column(const struct lag_table *table, const char *name); /* -
 /* The cell as people read it ("284.1 ms", "61.2 %", "-" for null). */
 void lag_table_format(const struct lag_table *table, size_t row, size_t column,
 		      struct lag_buf *out);
+
+void lag_cell_format(const struct lag_cell *cell, enum lag_unit unit, struct lag_buf *out);
 
 /* LAG_ERR_SYSTEM when anything above ran out of memory or a row is incomplete. */
 enum lag_status lag_table_finish(struct lag_table *table, struct lag_err *err) LAG_MUST_USE;
