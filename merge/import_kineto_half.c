@@ -4,7 +4,7 @@
 #include "merge/kineto.h"
 
 /* Ranges nest, and few deep: more open ones than this are damage. */
-#define OPEN_MAX 65536
+#define OPEN_MAX 4096
 
 /* Makes the event the complete one that was begun as `open`. */
 static void complete(struct lag_kineto *k, const struct lag_kineto_open *open, int64_t dur_ns)

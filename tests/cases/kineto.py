@@ -136,6 +136,38 @@ def check_cut(folder):
     assert "cut off at byte" in json.dumps(report("trust", db, code=(0, 1, 3)))
 
 
+def check_damaged(folder):
+    """Damage of every kind between good events: those are all read, and what was wrong is counted."""
+    def kernel(i, more="", name='"k"'):
+        return ('{"ph": "X", "cat": "kernel", "name": %s, "pid": 0, "tid": 7, "ts": %d.5, "dur": 1, "args": {"device": 0, '
+                '"stream": 7, "correlation": %d%s}}' % (name, 10 * i, i + 1, more))
+
+    damage = [", \"x\": NaN", ", \"x\": inf", ", \"x\": -Infinity", ", \"x\": ", ", \"x\": \"a\x00b\"",
+              ", \"x\": 99999999999999999999999", ", \"correlation\": 5, \"correlation\": 6", ", \"x\": []",
+              ", \"x\": {}", ", \"x\": " + "[" * 1_000_000 + "]" * 1_000_000, ", \"x\": \"" + "y" * 100_000_000 + "\"",
+              ", \"x\": \"C:\\new\"", ", \"x\": 1,", ", x\": 1", ", \"x\": 1;", ", \"x\": 1 \"y\": 2"]
+    names = ['"a "quoted" name"', '"two\nlines"', '"\x01\x02"', '"\udc80\udcff"', '"torch\\cuda\\_init.py"', "null", "7"]
+    events = []
+    for i, more in enumerate(damage):
+        events += [kernel(len(events)), kernel(len(events) + 1, more)]
+    for name in names:
+        events += [kernel(len(events)), kernel(len(events) + 1, name=name)]
+    events += [kernel(len(events)), "7", "null", '"x"', "[[]]", "{}", kernel(len(events) + 1)]
+    kernels = sum(e.startswith('{"ph"') for e in events)
+    path, db = os.path.join(folder, "damaged_rank0.json"), os.path.join(folder, "damaged.db")
+    with open(path, "wb") as file:
+        file.write(('{"traceEvents": [' + ",\n".join(events) + "]}").encode("utf-8", "surrogateescape"))
+    done = subprocess.run(["/usr/bin/env", "bash", "-c", 'ulimit -v 400000; exec "$@"', "-", LAGGARD, "merge", path, "-o", db],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done
+    (row,) = report("breakdown", db)["rows"]
+    assert row["n_gpu_events"] == kernels, (row, kernels)
+    told = json.dumps(report("trust", db, code=(0, 1, 3)))
+    for kind in ("unquoted word", "missing value", "control byte", "bad escape", "invalid UTF-8", "quote inside", "missing quote",
+                 "comma", "unexpected byte", "overlong string", "nested too deeply"):
+        assert kind in told, (kind, told)
+
+
 def check_exported(folder):
     """A job that laggard exported comes back as the same job: ranks, hosts, edges between streams."""
     run_dir, first, again = (os.path.join(folder, n) for n in ("job", "job.db", "again.db"))
@@ -157,6 +189,7 @@ def check_exported(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made(folder)
+        check_damaged(folder)
         check_exported(folder)
         if os.path.isdir(DATA):
             check_dlrm(folder)
