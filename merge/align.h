@@ -36,10 +36,24 @@ struct lag_align_message {
 	bool grouped; /* the kernels carry more than this message */
 };
 
-/* One clock bracket of a process: device clock (as converted by the driver) against the host clock. */
+/* One clock bracket of a process: the clock of device times (CUPTI's, or the device's own as the driver
+ * converts it) against the host clock. */
 struct lag_align_bracket {
 	uint32_t host, device;
+	bool own; /* cupti_ns is a reading of this device's own clock */
 	int64_t realtime_ns, cupti_ns, monotonic_ns, bracket_ns;
+};
+
+/* What a host's time daemon says of its clock at one moment: within max_error_ns of UTC. */
+struct lag_align_state {
+	uint32_t host;
+	int64_t at_ns, max_error_ns;
+};
+
+/* A jump of a host's wall clock that the recording names; the clock showed at_ns soon after it. */
+struct lag_align_step {
+	uint32_t host;
+	int64_t at_ns, step_ns;
 };
 
 struct lag_align_input {
@@ -53,6 +67,10 @@ struct lag_align_input {
 	size_t n_messages;
 	const struct lag_align_bracket *brackets;
 	size_t n_brackets;
+	const struct lag_align_state *states;
+	size_t n_states;
+	const struct lag_align_step *steps;
+	size_t n_steps;
 };
 
 /* corrected = raw + offset_ns + drift * (raw - ref_ns) for raw in [from_ns, next segment's from_ns). */
@@ -71,7 +89,8 @@ struct lag_align_device {
 	uint32_t device;
 	int64_t from_ns;
 	double offset_ns;      /* correction from the device's own brackets, 0 without them */
-	double uncertainty_ns; /* whole uncertainty of this device's corrected times */
+	double uncertainty_ns; /* whole uncertainty of this device's corrected times; < 0 = unknown */
+	double own_ns; /* of that what the devices of one host do not share: for comparing them */
 };
 
 struct lag_align_result {
@@ -84,6 +103,9 @@ struct lag_align_result {
 	uint64_t
 		n_violations; /* receives that end before their send starts, collectives left before the last came */
 	uint64_t n_pairs; /* pairs that were checked */
+	/* Hosts that say they are closer to UTC than observations show them, by at most so much. */
+	uint32_t n_contradicted;
+	double contradicted_ns;
 	/* Fit per last arriver differed by this much at most (SEMANTICS rule 3); < 0 = cannot tell. */
 	double arriver_bias_ns;
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "wall": trusts that the hosts' wall clocks agree (PTP, or one host), and only takes out the steps
  * by which a clock was set during the run. What causality allows is the stated uncertainty. */
-#include <stdlib.h>
-
 #include "merge/align_common.h"
 #include "merge/clock_result.h"
 
@@ -12,16 +10,16 @@ static enum lag_status align(const struct lag_align_input *in, struct lag_align_
 	struct lag_clock_view view;
 	if (in->n_hosts == 0)
 		return lag_align_identity(in, "wall", out, err);
-	struct lag_fit_line *lines = lag_calloc(in->n_hosts, sizeof(*lines));
-	if (!lines)
-		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %u hosts", in->n_hosts);
-	enum lag_status st = lag_clock_view_init(&view, in, err);
+	struct lag_fit_model model;
+	enum lag_status st = lag_fit_init(&model, in->n_hosts, err);
+	if (st == LAG_OK)
+		st = lag_clock_view_init(&view, in, NULL, 0, err);
 	if (st == LAG_OK) {
-		struct lag_clock_solved s = { .view = &view, .lines = lines };
+		struct lag_clock_solved s = { .view = &view, .model = &model };
 		st = lag_clock_result(&s, NULL, "wall", out, err);
 		lag_clock_view_release(&view);
 	}
-	free(lines);
+	lag_fit_release(&model);
 	return st;
 }
 

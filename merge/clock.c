@@ -145,6 +145,7 @@ static enum lag_status add_brackets(struct observer *o)
 			*slot = (struct lag_align_bracket){
 				.host = p->host,
 				.device = lag_merge_device(p, r->device),
+				.own = r->device != LAG_NONE,
 				.realtime_ns = r->realtime_ns,
 				.cupti_ns = r->cupti_ns,
 				.monotonic_ns = r->monotonic_ns == LAG_NONE ? 0 : r->monotonic_ns,

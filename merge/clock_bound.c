@@ -153,6 +153,21 @@ static struct edge pair_edge(const struct pair *p, double *relaxed)
 	return out;
 }
 
+/* Leaves the limits in which both hosts' residuals still are the lines that they are at x. */
+static void narrow(struct pair *p, const struct lag_bound_window *windows)
+{
+	const struct lag_bound_window *a = &windows[low_host(p->limit)];
+	const struct lag_bound_window *b = &windows[high_host(p->limit)];
+	double from = fmax(a->from, b->from);
+	double until = fmin(a->until, b->until);
+	while (p->n && p->limit[0].x < from) {
+		p->limit++;
+		p->n--;
+	}
+	while (p->n && p->limit[p->n - 1].x > until)
+		p->n--;
+}
+
 static bool tighten(struct lag_bound *b, double lo, double hi)
 {
 	bool tighter = lo > b->lo_ns || hi < b->hi_ns;
@@ -191,7 +206,8 @@ static bool spread_edges(const struct edge *edges, size_t n, uint32_t n_hosts, u
 }
 
 enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, uint32_t n_hosts,
-				uint32_t reference, double x, struct lag_bound *bounds,
+				uint32_t reference, double x,
+				const struct lag_bound_window *windows, struct lag_bound *bounds,
 				double *relaxed_ns, struct lag_err *err)
 {
 	struct lag_vec edges = LAG_VEC_INIT(struct edge);
@@ -202,13 +218,17 @@ enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, 
 		       high_host(&limits[until]) == high_host(&limits[from]))
 			until++;
 		struct pair p = { limits + from, until - from, x };
+		if (windows)
+			narrow(&p, windows);
+		from = until;
+		if (p.n == 0)
+			continue;
 		struct edge *e = lag_vec_push(&edges);
 		if (!e) {
 			lag_vec_release(&edges);
 			return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock bounds");
 		}
 		*e = pair_edge(&p, relaxed_ns);
-		from = until;
 	}
 	double give = 0;
 	while (!spread_edges(edges.items, edges.n, n_hosts, reference, give, bounds) && give < 1e15)

@@ -20,11 +20,17 @@ struct lag_bound {
 	double lo_ns, hi_ns; /* +-INFINITY where nothing limits */
 };
 
-/* Limits must be sorted by lag_bound_order. Residual errors are taken to be lines over x. The result
+/* Between which moments around x a host's residual error is taken to be a line over x. */
+struct lag_bound_window {
+	double from, until;
+};
+
+/* Limits must be sorted by lag_bound_order; windows (by host) may be NULL: the whole run. The result
  * (n_hosts) holds at moment x, relative to the reference. Limits that contradict each other are
  * relaxed by the smallest equal amount; *relaxed_ns gets the largest such amount. */
 enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, uint32_t n_hosts,
-				uint32_t reference, double x, struct lag_bound *bounds,
+				uint32_t reference, double x,
+				const struct lag_bound_window *windows, struct lag_bound *bounds,
 				double *relaxed_ns, struct lag_err *err) LAG_MUST_USE;
 
 /* qsort order: by unordered pair of hosts. */

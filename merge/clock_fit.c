@@ -1,26 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conjugate gradients on the normal equations, the groups' means eliminated, inside a loop that
- * reweights by residual (absolute values first, then Huber). Linear in the observations. */
+/* Normal equations with the groups' means eliminated, inside a loop that reweights by residual
+ * (absolute values first, then Huber). Linear in the observations: factored where the parameters are
+ * few, else conjugate gradients. */
 #include "merge/clock_fit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/base/mem.h"
+#include "merge/clock_dense.h"
 
 enum {
 	ROUNDS = 12, /* of reweighting */
-	ROUNDS_L1 = 6
+	ROUNDS_L1 = 6,
+	DENSE_SOLVE = 400, /* parameters up to which factoring is the faster way */
+	DENSE_MAX = 1536   /* up to which there is a covariance: 18 MiB */
 };
 
 #define HUBER 1.5
+/* What a step's size may be before data speak, as a standard deviation. */
+#define STEP_PRIOR_NS 1e12
+
+/* Which errors the normal equations are to weigh. */
+enum weigh {
+	ALL,      /* for the solution */
+	SCATTER,  /* single readings' own */
+	REPEATED, /* those that each of a host's readings repeats: they move its offset alone */
+};
 
 struct work {
 	const struct lag_fit_problem *p;
-	double *robust;            /* factor on each weight */
-	double *res;               /* residual of each observation */
-	double *x, *r, *d, *q, *m; /* 2 n_hosts: solution, residual, direction, product, diagonal */
+	enum weigh weigh;
+	struct lag_fit_model *m;
+	size_t size;
+	double *robust;         /* factor on each weight */
+	double *res;            /* residual of each observation */
+	double *x;              /* the solution: the model's coefficients */
+	double *r, *d, *q, *m1; /* of conjugate gradients: residual, direction, product, diagonal */
+	double slope_weight;
+	double *dense; /* NULL: too many parameters */
+	double *sum;   /* by parameter: a group's sums */
+	size_t *touched;
 };
 
 static int by_value(const void *a, const void *b)
@@ -38,7 +58,36 @@ double lag_fit_median(double *v, size_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* Value of each observation under lines v (NULL: the readings themselves), minus its group's mean. */
+static uint32_t n_params(const struct work *w, uint32_t host)
+{
+	if (w->p->fixed[host])
+		return 0;
+	return w->weigh == REPEATED ? 1 : 2 + w->m->first_knot[host + 1] - w->m->first_knot[host];
+}
+
+static double prior(const struct work *w, uint32_t host, uint32_t k)
+{
+	if (k == 0)
+		return 0;
+	if (k == 1)
+		return w->slope_weight;
+	return LAG_VEC_AT(&w->m->knots, struct lag_fit_knot, w->m->first_knot[host] + k - 2).step
+		       ? 1 / (STEP_PRIOR_NS * STEP_PRIOR_NS)
+		       : w->slope_weight;
+}
+
+static double value(const struct work *w, const double *v, const struct lag_fit_obs *o)
+{
+	const double *c = v + lag_fit_first(w->m, o->host);
+	uint32_t n = n_params(w, o->host);
+	double sum = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		sum += c[k] * lag_fit_basis(w->m, o->host, k, o->x);
+	return sum;
+}
+
+/* Value of each observation under curves v (NULL: the readings themselves), minus its group's mean. */
 static void centred(struct work *w, const double *v, double *out)
 {
 	const struct lag_fit_problem *p = w->p;
@@ -47,72 +96,79 @@ static void centred(struct work *w, const double *v, double *out)
 		double sum = 0;
 		double sw = 0;
 		for (size_t i = grp->first; i < grp->first + grp->n; i++) {
-			const struct lag_fit_obs *o = &p->obs[i];
-			size_t h = o->host;
-			out[i] = v ? v[2 * h] + v[2 * h + 1] * o->x : o->y_ns;
-			sum += w->robust[i] * o->weight * out[i];
-			sw += w->robust[i] * o->weight;
+			out[i] = v ? value(w, v, &p->obs[i]) : p->obs[i].y_ns;
+			sum += w->robust[i] * p->obs[i].weight * out[i];
+			sw += w->robust[i] * p->obs[i].weight;
 		}
 		for (size_t i = grp->first; i < grp->first + grp->n && sw > 0; i++)
 			out[i] -= sum / sw;
 	}
 }
 
-/* out = transpose of the model times the weighted values; the reference takes no part. */
+/* out = transpose of the model times the weighted values. */
 static void gather(struct work *w, const double *values, double *out)
 {
 	const struct lag_fit_problem *p = w->p;
-	memset(out, 0, 2 * (size_t)p->n_hosts * sizeof(*out));
+	memset(out, 0, w->size * sizeof(*out));
 	for (size_t i = 0; i < p->n_obs; i++) {
 		const struct lag_fit_obs *o = &p->obs[i];
+		double *to = out + lag_fit_first(w->m, o->host);
 		double t = w->robust[i] * o->weight * values[i];
-		out[2 * (size_t)o->host] += t;
-		out[2 * (size_t)o->host + 1] += t * o->x;
+		uint32_t n = n_params(w, o->host);
+		for (uint32_t k = 0; k < n; k++)
+			to[k] += t * lag_fit_basis(w->m, o->host, k, o->x);
 	}
-	out[2 * (size_t)p->reference] = 0;
-	out[2 * (size_t)p->reference + 1] = 0;
 }
 
 static void product(struct work *w, const double *v, double *out)
 {
 	centred(w, v, w->res);
 	gather(w, w->res, out);
-	for (uint32_t h = 0; h < w->p->n_hosts; h++)
-		out[2 * (size_t)h + 1] += w->p->slope_weight * v[2 * (size_t)h + 1];
+	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
+		size_t first = lag_fit_first(w->m, h);
+		for (uint32_t k = 0; k < n_params(w, h); k++)
+			out[first + k] += prior(w, h, k) * v[first + k];
+	}
 }
 
 static void diagonal(struct work *w)
 {
 	const struct lag_fit_problem *p = w->p;
-	for (size_t k = 0; k < 2 * (size_t)p->n_hosts; k++)
-		w->m[k] = k % 2 ? p->slope_weight : 0;
-	for (size_t i = 0; i < p->n_obs; i++) {
-		double t = w->robust[i] * p->obs[i].weight;
-		w->m[2 * (size_t)p->obs[i].host] += t;
-		w->m[2 * (size_t)p->obs[i].host + 1] += t * p->obs[i].x * p->obs[i].x;
+	memset(w->m1, 0, w->size * sizeof(*w->m1));
+	for (uint32_t h = 0; h < p->n_hosts; h++) {
+		for (uint32_t k = 0; k < n_params(w, h); k++)
+			w->m1[lag_fit_first(w->m, h) + k] = prior(w, h, k);
 	}
-	for (size_t k = 0; k < 2 * (size_t)p->n_hosts; k++)
-		w->m[k] = w->m[k] > 0 ? 1 / w->m[k] : 0;
+	for (size_t i = 0; i < p->n_obs; i++) {
+		const struct lag_fit_obs *o = &p->obs[i];
+		uint32_t n = n_params(w, o->host);
+		for (uint32_t k = 0; k < n; k++) {
+			double b = lag_fit_basis(w->m, o->host, k, o->x);
+			w->m1[lag_fit_first(w->m, o->host) + k] += w->robust[i] * o->weight * b * b;
+		}
+	}
+	for (size_t k = 0; k < w->size; k++)
+		w->m1[k] = w->m1[k] > 0 ? 1 / w->m1[k] : 0;
 }
 
 static double dot_preconditioned(const struct work *w, const double *a, const double *b)
 {
 	double sum = 0;
-	for (size_t k = 0; k < 2 * (size_t)w->p->n_hosts; k++)
-		sum += a[k] * w->m[k] * b[k];
+	for (size_t k = 0; k < w->size; k++)
+		sum += a[k] * w->m1[k] * b[k];
 	return sum;
 }
 
 static void conjugate_gradients(struct work *w)
 {
-	size_t n = 2 * (size_t)w->p->n_hosts;
+	size_t n = w->size;
 	memset(w->x, 0, n * sizeof(double));
 	diagonal(w);
 	centred(w, NULL, w->res);
 	gather(w, w->res, w->r);
 	for (size_t k = 0; k < n; k++) {
 		w->r[k] = -w->r[k];
-		w->d[k] = w->m[k] * w->r[k];
+		w->d[k] = w->m1[k] * w->r[k];
 	}
 	double rho = dot_preconditioned(w, w->r, w->r);
 	const double enough = rho * 1e-26;
@@ -130,12 +186,77 @@ static void conjugate_gradients(struct work *w)
 		}
 		double next = dot_preconditioned(w, w->r, w->r);
 		for (size_t k = 0; k < n; k++)
-			w->d[k] = w->m[k] * w->r[k] + next / rho * w->d[k];
+			w->d[k] = w->m1[k] * w->r[k] + next / rho * w->d[k];
 		rho = next;
 	}
 }
 
-/* Residuals under the present lines, and their robust spread in units of the noise. */
+/* One group's part of the lower triangle: its members' squares, less the square of its mean. */
+static void add_group(struct work *w, const struct lag_fit_group *grp)
+{
+	size_t n_touched = 0;
+	double sw = 0;
+	for (size_t i = grp->first; i < grp->first + grp->n; i++) {
+		const struct lag_fit_obs *o = &w->p->obs[i];
+		double t = w->robust[i] *
+			   (w->weigh == SCATTER ? 1 / (o->noise_ns * o->noise_ns) : o->weight);
+		size_t first = lag_fit_first(w->m, o->host);
+		uint32_t n = n_params(w, o->host);
+		sw += t;
+		for (uint32_t a = 0; a < n; a++) {
+			double fa = t * lag_fit_basis(w->m, o->host, a, o->x);
+			double *row = w->dense + (first + a) * w->size + first;
+			if (fa == 0)
+				continue;
+			for (uint32_t b = 0; b <= a; b++)
+				row[b] += fa * lag_fit_basis(w->m, o->host, b, o->x);
+			w->sum[first + a] = fa;
+			w->touched[n_touched++] = first + a;
+		}
+	}
+	for (size_t i = 0; i < n_touched && sw > 0; i++) {
+		double *row = w->dense + w->touched[i] * w->size;
+		double t = w->sum[w->touched[i]] / sw;
+		for (size_t k = 0; k < n_touched; k++) {
+			if (w->touched[k] <= w->touched[i])
+				row[w->touched[k]] -= t * w->sum[w->touched[k]];
+		}
+	}
+}
+
+/* The normal equations, factored. A parameter that nothing determines gets a unit of its own. */
+static bool factor(struct work *w)
+{
+	memset(w->dense, 0, w->size * w->size * sizeof(double));
+	for (size_t g = 0; g < w->p->n_groups; g++)
+		add_group(w, &w->p->groups[g]);
+	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
+		size_t first = lag_fit_first(w->m, h);
+		uint32_t n = 2 + w->m->first_knot[h + 1] - w->m->first_knot[h];
+		for (uint32_t k = 0; k < n; k++) {
+			double *at = &w->dense[(first + k) * (w->size + 1)];
+			*at += k >= n_params(w, h) ? 1 : prior(w, h, k) + 1e-12 * *at;
+			if (!(*at > 0))
+				*at = 1;
+		}
+	}
+	return lag_dense_factor(w->dense, w->size);
+}
+
+static void solve(struct work *w)
+{
+	if (!w->dense || w->size > DENSE_SOLVE || !factor(w)) {
+		conjugate_gradients(w);
+		return;
+	}
+	centred(w, NULL, w->res);
+	gather(w, w->res, w->x);
+	for (size_t k = 0; k < w->size; k++)
+		w->x[k] = -w->x[k];
+	lag_dense_solve(w->dense, w->size, w->x);
+}
+
+/* Residuals under the present curves, and their robust spread in units of the noise. */
 static double residuals(struct work *w, double *scratch)
 {
 	const struct lag_fit_problem *p = w->p;
@@ -152,7 +273,7 @@ static double residuals(struct work *w, double *scratch)
 			w->res[i] += p->obs[i].y_ns - sum / sw;
 	}
 	for (size_t i = 0; i < p->n_obs; i++)
-		scratch[i] = fabs(w->res[i]) / p->obs[i].noise_ns;
+		scratch[i] = fabs(w->res[i]) / p->obs[i].limit_ns;
 	return 1.4826 * lag_fit_median(scratch, p->n_obs);
 }
 
@@ -161,7 +282,7 @@ static void reweight(struct work *w, double scale, int round)
 	/* Residuals far below the noise carry no news: on a tree of pairs all are zero. */
 	double floor = scale > 0.5 ? scale : 0.5;
 	for (size_t i = 0; i < w->p->n_obs; i++) {
-		double u = fabs(w->res[i]) / w->p->obs[i].noise_ns / floor;
+		double u = fabs(w->res[i]) / w->p->obs[i].limit_ns / floor;
 		if (round < ROUNDS_L1) {
 			w->robust[i] = 1 / (u > 0.3 ? u : 0.3);
 		} else {
@@ -170,61 +291,116 @@ static void reweight(struct work *w, double scale, int round)
 	}
 }
 
-static void publish(const struct work *w, struct lag_fit_line *lines)
+/* What is known of a host that too many others come with, as if it had seen the reference itself. */
+static void own_repeated(struct work *w)
 {
 	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
-		lines[h] = (struct lag_fit_line){ .offset_ns = w->x[2 * (size_t)h],
-						  .slope_ns = w->x[2 * (size_t)h + 1] };
-	}
-	for (size_t i = 0; i < w->p->n_obs; i++) {
-		const struct lag_fit_obs *o = &w->p->obs[i];
-		double t = w->robust[i] * o->weight;
-		lines[o->host].sw += t;
-		lines[o->host].swx += t * o->x;
-		lines[o->host].swxx += t * o->x * o->x;
-		lines[o->host].n_obs++;
+		double own = w->m->info[3 * (size_t)h];
+		w->m->repeated[h] = w->p->fixed[h] ? 0 : own > 0 ? 2 / own : INFINITY;
 	}
 }
 
-enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_line *lines,
-			      double *residual_out, double *scale, struct lag_err *err)
+static void variances(struct work *w)
 {
-	size_t n = 2 * (size_t)p->n_hosts;
+	w->weigh = REPEATED;
+	if (!w->dense || !factor(w)) {
+		own_repeated(w);
+		return;
+	}
+	lag_dense_inverse(w->dense, w->size, w->sum);
+	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
+		w->m->repeated[h] =
+			w->p->fixed[h] ? 0 : w->dense[lag_fit_first(w->m, h) * (w->size + 1)];
+	}
+	w->weigh = SCATTER;
+	if (!factor(w))
+		return;
+	lag_dense_inverse(w->dense, w->size, w->sum);
+	for (uint32_t h = 0; h < w->p->n_hosts; h++) {
+		double *own = w->dense + lag_fit_first(w->m, h) * (w->size + 1);
+		for (uint32_t k = 0; w->p->fixed[h] && k < 2; k++)
+			own[k * (w->size + 1)] = 0;
+	}
+	w->m->covariance = w->dense;
+	w->dense = NULL;
+}
+
+static void publish(struct work *w)
+{
+	memset(w->m->info, 0, 3 * (size_t)w->p->n_hosts * sizeof(double));
+	memset(w->m->n_obs, 0, w->p->n_hosts * sizeof(*w->m->n_obs));
+	for (size_t i = 0; i < w->p->n_obs; i++) {
+		const struct lag_fit_obs *o = &w->p->obs[i];
+		double *info = w->m->info + 3 * (size_t)o->host;
+		double t = w->robust[i] * o->weight;
+		info[0] += t;
+		info[1] += t * o->x;
+		info[2] += t * o->x * o->x;
+		w->m->n_obs[o->host]++;
+	}
+	free(w->m->covariance);
+	w->m->covariance = NULL;
+	w->m->belief_weight = w->slope_weight = w->p->belief_weight;
+	variances(w);
+}
+
+static void shares(const struct work *w, double *out)
+{
+	for (size_t g = 0; g < w->p->n_groups; g++) {
+		const struct lag_fit_group *grp = &w->p->groups[g];
+		double sw = 0;
+		for (size_t i = grp->first; i < grp->first + grp->n; i++)
+			sw += w->robust[i] * w->p->obs[i].weight;
+		for (size_t i = grp->first; i < grp->first + grp->n; i++)
+			out[i] = sw > 0 ? w->robust[i] * w->p->obs[i].weight / sw : 0;
+	}
+}
+
+enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_model *model,
+			      double *residual_out, double *share_out, double *scale,
+			      struct lag_err *err)
+{
+	size_t n = lag_fit_size(model);
 	double *block = lag_calloc(5 * n + 3 * p->n_obs, sizeof(double));
-	if (!block) {
+	struct work w = {
+		.p = p, .m = model, .size = n, .x = model->coef, .slope_weight = p->slope_weight
+	};
+	w.touched = lag_calloc(n, sizeof(*w.touched));
+	if (n <= DENSE_MAX)
+		w.dense = lag_calloc(n * n, sizeof(double));
+	if (!block || !w.touched || (n <= DENSE_MAX && !w.dense)) {
+		free(block);
+		free(w.touched);
+		free(w.dense);
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for %zu clock observations",
 				   p->n_obs);
 	}
-	struct work w = { .p = p,
-			  .x = block,
-			  .r = block + n,
-			  .d = block + 2 * n,
-			  .q = block + 3 * n,
-			  .m = block + 4 * n,
-			  .robust = block + 5 * n,
-			  .res = block + 5 * n + p->n_obs };
+	w.r = block;
+	w.d = block + n;
+	w.q = block + 2 * n;
+	w.m1 = block + 3 * n;
+	w.sum = block + 4 * n;
+	w.robust = block + 5 * n;
+	w.res = block + 5 * n + p->n_obs;
 	double *scratch = block + 5 * n + 2 * p->n_obs;
 	for (size_t i = 0; i < p->n_obs; i++)
 		w.robust[i] = 1;
-	*scale = 0;
 	for (int round = 0; round < ROUNDS; round++) {
-		conjugate_gradients(&w);
-		*scale = residuals(&w, scratch);
+		solve(&w);
+		double spread = residuals(&w, scratch);
 		if (round + 1 < ROUNDS)
-			reweight(&w, *scale, round);
+			reweight(&w, spread, round);
 	}
-	publish(&w, lines);
-	if (residual_out)
+	for (size_t i = 0; i < p->n_obs; i++)
+		scratch[i] = fabs(w.res[i]) / p->obs[i].noise_ns;
+	*scale = 1.4826 * lag_fit_median(scratch, p->n_obs);
+	if (residual_out && p->n_obs)
 		memcpy(residual_out, w.res, p->n_obs * sizeof(double));
+	if (share_out)
+		shares(&w, share_out);
+	publish(&w);
 	free(block);
+	free(w.touched);
+	free(w.dense);
 	return LAG_OK;
-}
-
-double lag_fit_variance(const struct lag_fit_line *line, double slope_weight, double x)
-{
-	double sxx = line->swxx + slope_weight;
-	double det = line->sw * sxx - line->swx * line->swx;
-	if (!(det > 0))
-		return INFINITY;
-	return (sxx - 2 * x * line->swx + x * x * line->sw) / det;
 }

@@ -10,7 +10,9 @@
 enum {
 	MAX_GROUPS = 20000,
 	MAX_POINTS = 4000, /* of one pair and size */
-	KNOTS = 9
+	KNOTS = 9,
+	EACH_WAY = 3,
+	MIN_WINDOWS = 3
 };
 
 /* Ends of the shortest operations still differ by a few microseconds. */
@@ -18,10 +20,14 @@ enum {
 /* Part of a message's time by which the two directions are trusted to agree. */
 #define ASYMMETRY   0.03
 #define SLOPE_LIMIT 1e-3
+/* A window of messages is not known better than this. */
+#define LEAST_NOISE_NS 1000.0
 /* Ends of a ring lie up to two parts apart, where its links are unequal; and by a share of the time
  * that the smallest operation takes to go round. */
 #define PARTS 2.0
 #define HOPS  0.2
+/* That far apart are the extremes: the standard error of one end is less. */
+#define SKEW_SHARE 0.5
 
 struct sums {
 	double *end;
@@ -107,14 +113,12 @@ static uint32_t sum_hosts(const struct lag_clock_view *view, const struct lag_al
 	return n;
 }
 
-static bool push_obs(struct lag_clock_gather *g, uint32_t host, double x, double y, double weight,
-		     double noise)
+static bool push_obs(struct lag_clock_gather *g, struct lag_fit_obs obs)
 {
 	struct lag_fit_obs *o = lag_vec_push(&g->obs);
-	if (!o)
-		return false;
-	*o = (struct lag_fit_obs){ host, x, y, weight, noise };
-	return true;
+	if (o)
+		*o = obs;
+	return o != NULL;
 }
 
 static bool push_group(struct lag_clock_gather *g, uint32_t n)
@@ -144,7 +148,7 @@ static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_vi
 	double chunk = lag_clock_skew(g, view, c);
 	double jitter2 = END_JITTER_NS * END_JITTER_NS;
 	/* Who ends a chunk early does so each time: only jitter becomes less with repetition. */
-	double weight = 1 / (jitter2 + n_alike * chunk * chunk);
+	double weight = 1 / (jitter2 + n_alike * SKEW_SHARE * SKEW_SHARE * chunk * chunk);
 	double noise = sqrt(jitter2 + chunk * chunk);
 	uint32_t n = sum_hosts(view, c, s, pivot);
 	bool ok = true;
@@ -153,7 +157,8 @@ static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_vi
 		double y = s->end[h] / s->n[h];
 		double x = lag_clock_x(view, h, pivot + llround(y));
 		/* With one host there is nothing to compare. */
-		ok = ok && (n < 2 || push_obs(g, h, x, y, weight, noise));
+		ok = ok &&
+		     (n < 2 || push_obs(g, (struct lag_fit_obs){ h, x, y, weight, noise, noise }));
 		s->n[h] = 0;
 	}
 	if (n < 2 || !ok)
@@ -261,6 +266,73 @@ static struct tagged tag(const struct lag_clock_view *view, const struct lag_ali
 	return t;
 }
 
+/* b's clock minus a's by the messages around x. */
+static double pair_theta(const struct lag_clock_pair *p, double x)
+{
+	uint32_t k = 0;
+	while (k + 1 < p->n_windows && fabs(p->x[k + 1] - x) <= fabs(p->x[k] - x))
+		k++;
+	return p->line.offset_ns + p->line.slope_ns * x + (p->n_windows ? p->off_ns[k] : 0);
+}
+
+/* Middle distance of the messages [from, until) from the line that found their receiver waiting, each
+ * way; the mean of both ways is the clocks', half the difference the transfer's. */
+static bool window_off(const struct lag_clock_pair *pair, const struct lag_pair_point *points,
+		       size_t from, size_t until, double *scratch, double *off, double *x)
+{
+	double mid[2];
+	double sum = 0;
+	size_t counted = 0;
+	for (int reverse = 0; reverse < 2; reverse++) {
+		size_t n = 0;
+		for (size_t i = from; i < until; i++) {
+			if (points[i].reverse != (bool)reverse ||
+			    !lag_pair_waited(&points[i], &pair->line))
+				continue;
+			scratch[n++] = lag_pair_residual(&points[i], &pair->line);
+			sum += points[i].x;
+		}
+		if (n < EACH_WAY)
+			return false;
+		counted += n;
+		mid[reverse] = lag_fit_median(scratch, n);
+	}
+	*x = sum / (double)counted;
+	*off = (mid[0] + mid[1]) / 2;
+	return true;
+}
+
+/* How the messages lie around their line over time: a clock need not keep its rate. */
+static bool find_windows(struct lag_clock_pair *pair, const struct lag_pair_point *points, size_t n)
+{
+	size_t fewer = pair->line.n_forward < pair->line.n_reverse ? pair->line.n_forward
+								   : pair->line.n_reverse;
+	size_t windows = fewer / (EACH_WAY + 3);
+	double *scratch = lag_calloc(n, sizeof(*scratch));
+	size_t n_kept = 0;
+	if (!scratch)
+		return false;
+	windows = windows > LAG_CLOCK_WINDOWS ? LAG_CLOCK_WINDOWS : windows;
+	for (size_t w = 0; w < windows && windows >= MIN_WINDOWS; w++) {
+		uint32_t k = pair->n_windows;
+		pair->n_windows += window_off(pair, points, w * n / windows, (w + 1) * n / windows,
+					      scratch, &pair->off_ns[k], &pair->x[k]);
+	}
+	if (pair->n_windows < MIN_WINDOWS)
+		pair->n_windows = 0;
+	for (size_t i = 0; i < n && pair->n_windows; i++) {
+		if (lag_pair_waited(&points[i], &pair->line))
+			scratch[n_kept++] =
+				fabs(lag_pair_residual(&points[i], &pair->line) -
+				     (pair_theta(pair, points[i].x) - pair->line.offset_ns -
+				      pair->line.slope_ns * points[i].x));
+	}
+	if (n_kept)
+		pair->line.spread_ns = 1.4826 * lag_fit_median(scratch, n_kept);
+	free(scratch);
+	return true;
+}
+
 /* Fits the messages of one pair and size, and keeps the line if it is the pair's best. */
 static enum lag_status fit_class(struct lag_clock_gather *g, const struct lag_clock_view *view,
 				 const struct tagged *t, size_t n, struct lag_err *err)
@@ -281,6 +353,8 @@ static enum lag_status fit_class(struct lag_clock_gather *g, const struct lag_cl
 	pair.x_until = points[n_points - 1].x;
 	enum lag_status st =
 		lag_pair_fit(points, n_points, SLOPE_LIMIT * view->span_ns, &pair.line, err);
+	if (st == LAG_OK && pair.line.known && !find_windows(&pair, points, n_points))
+		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for messages");
 	free(points);
 	if (st != LAG_OK || !pair.line.known)
 		return st;
@@ -345,15 +419,19 @@ enum lag_status lag_clock_use_pair(struct lag_clock_gather *g, const struct lag_
 				   struct lag_clock_pair *p, struct lag_err *err)
 {
 	/* A few simultaneous readings, together as certain as the line is. */
-	double weight = 1 / (KNOTS * lag_clock_pair_variance(p));
+	int n = p->n_windows ? (int)p->n_windows : KNOTS;
+	double weight = 1 / (n * lag_clock_pair_variance(p));
+	double noise = fmax(p->line.spread_ns, LEAST_NOISE_NS);
+	double limit = hypot(noise, sqrt(lag_clock_pair_variance(p)));
 	double apart = (double)(view->origin_ns[p->b] - view->origin_ns[p->a]);
-	for (int k = 0; k < KNOTS; k++) {
-		double x = p->x_from + (p->x_until - p->x_from) * k / (KNOTS - 1);
-		double theta = p->line.offset_ns + p->line.slope_ns * x;
+	for (int k = 0; k < n; k++) {
+		double x =
+			p->n_windows ? p->x[k] : p->x_from + (p->x_until - p->x_from) * k / (n - 1);
+		double theta = pair_theta(p, x);
 		double xb = x + theta / view->span_ns;
-		if (!push_obs(g, p->a, x, 0, weight, sqrt(1 / weight)) ||
-		    !push_obs(g, p->b, xb, theta + apart, weight, sqrt(1 / weight)) ||
-		    !push_group(g, 2))
+		struct lag_fit_obs a = { p->a, x, 0, weight, noise, limit };
+		struct lag_fit_obs b = { p->b, xb, theta + apart, weight, noise, limit };
+		if (!push_obs(g, a) || !push_obs(g, b) || !push_group(g, 2))
 			return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for pairs of hosts");
 	}
 	p->in_fit = true;
@@ -435,17 +513,37 @@ double lag_clock_pair_variance(const struct lag_clock_pair *p)
 	return 1e6 + noise * noise + skew * skew + p->excess_ns * p->excess_ns;
 }
 
-double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
-			  const struct lag_fit_line *lines)
+/* Corrected reading of b less that of a, for readings that the messages call simultaneous. */
+static double gap_at(const struct lag_clock_view *view, const struct lag_clock_pair *p,
+		     const struct lag_fit_model *model, double x)
 {
-	const struct lag_fit_line *a = &lines[pair->a];
-	const struct lag_fit_line *b = &lines[pair->b];
-	double apart = (double)(view->origin_ns[pair->b] - view->origin_ns[pair->a]);
-	double x = (pair->x_from + pair->x_until) / 2;
-	double from_a = x * view->span_ns + a->offset_ns + a->slope_ns * x;
-	double z = (from_a - b->offset_ns - apart) / (1 + b->slope_ns / view->span_ns);
-	double theta = pair->line.offset_ns + pair->line.slope_ns * x;
-	return x * view->span_ns + theta - z;
+	double apart = (double)(view->origin_ns[p->b] - view->origin_ns[p->a]);
+	double theta = pair_theta(p, x);
+	return theta + apart + lag_fit_value(model, p->b, x + theta / view->span_ns) -
+	       lag_fit_value(model, p->a, x);
+}
+
+double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
+			  const struct lag_fit_model *model)
+{
+	double sum = 0;
+	if (pair->n_windows == 0)
+		return gap_at(view, pair, model, (pair->x_from + pair->x_until) / 2);
+	for (uint32_t k = 0; k < pair->n_windows; k++)
+		sum += gap_at(view, pair, model, pair->x[k]);
+	return sum / pair->n_windows;
+}
+
+double lag_clock_pair_scatter(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
+			      const struct lag_fit_model *model)
+{
+	double mean = lag_clock_pair_gap(view, pair, model);
+	double sum = 0;
+	for (uint32_t k = 0; k < pair->n_windows; k++) {
+		double d = gap_at(view, pair, model, pair->x[k]) - mean;
+		sum += d * d;
+	}
+	return pair->n_windows ? sqrt(sum / pair->n_windows) : 0;
 }
 
 bool lag_clock_message_residual(const struct lag_clock_view *view,
@@ -456,6 +554,7 @@ bool lag_clock_message_residual(const struct lag_clock_view *view,
 		return false;
 	struct tagged t = tag(view, m);
 	*x = t.point.x;
-	*ns = lag_pair_residual(&t.point, &pair->line);
+	*ns = lag_pair_residual(&t.point, &pair->line) -
+	      (pair_theta(pair, *x) - pair->line.offset_ns - pair->line.slope_ns * *x);
 	return lag_pair_waited(&t.point, &pair->line);
 }

@@ -11,12 +11,18 @@
 /* Fewer collectives than this do not join two hosts; their messages do then. */
 #define LAG_CLOCK_OFTEN 8
 
+enum {
+	LAG_CLOCK_WINDOWS = 40
+};
+
 /* What messages of one size say about hosts a < b; differences are relative to the hosts' origins. */
 struct lag_clock_pair {
 	uint32_t a, b;
 	int64_t bytes;
 	double x_from, x_until; /* by a's clock */
 	struct lag_pair_line line;
+	uint32_t n_windows; /* at x by a's clock, the messages around it lie off_ns from the line */
+	double x[LAG_CLOCK_WINDOWS], off_ns[LAG_CLOCK_WINDOWS];
 	double excess_ns; /* transfer beyond what this size takes between most hosts */
 	bool in_fit;      /* its line is part of the fit, not a check of it */
 };
@@ -38,14 +44,18 @@ void lag_clock_gather_release(struct lag_clock_gather *g);
 /* Of a line: its noise, and what the two directions may differ by. */
 double lag_clock_pair_variance(const struct lag_clock_pair *pair);
 
-/* How far the messages of a pair put the clocks from where lines put them, at the middle. */
+/* How far the messages of a pair put the clocks from where a fit puts them, on average. */
 double lag_clock_pair_gap(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
-			  const struct lag_fit_line *lines);
+			  const struct lag_fit_model *model);
 
 /* How far a message lies from its pair's line; false when its receiver came too late to say. */
 bool lag_clock_message_residual(const struct lag_clock_view *view,
 				const struct lag_clock_pair *pair,
 				const struct lag_align_message *m, double *x, double *ns);
+
+/* By how much the windows of a pair's messages lie around that distance (root of their mean square). */
+double lag_clock_pair_scatter(const struct lag_clock_view *view, const struct lag_clock_pair *pair,
+			      const struct lag_fit_model *model);
 
 /* Lets a pair's messages take part in the fit. */
 enum lag_status lag_clock_use_pair(struct lag_clock_gather *g, const struct lag_clock_view *view,

@@ -13,6 +13,7 @@
 enum {
 	ALL_PAIRS_HOSTS = 16, /* above it only pairs with the last arriver or the reference */
 	MAX_LIMITS = 2000000,
+	MAX_SOLVES = 48,
 	BINS = 256 /* over x = -2..2 */
 };
 
@@ -164,6 +165,20 @@ static void thin(struct lag_vec *limits)
 	qsort(l, n, sizeof(*l), lag_bound_order);
 }
 
+/* Pieces of bent curves are not quite the lines that bounds take them for: by what messages move. */
+static double unbent(const struct lag_clock_solved *s)
+{
+	double worst = 0;
+	if (s->model->knots.n == 0)
+		return 0;
+	for (size_t i = 0; i < s->gather->pairs.n; i++) {
+		const struct lag_clock_pair *p =
+			&LAG_VEC_AT(&s->gather->pairs, struct lag_clock_pair, i);
+		worst = fmax(worst, 2 * lag_clock_pair_scatter(s->view, p, s->model));
+	}
+	return worst;
+}
+
 static enum lag_status make_limits(struct build *b, const struct lag_clock_trust *trust,
 				   struct lag_err *err)
 {
@@ -171,6 +186,7 @@ static enum lag_status make_limits(struct build *b, const struct lag_clock_trust
 	size_t per = in->n_hosts <= ALL_PAIRS_HOSTS ? (size_t)in->n_hosts * in->n_hosts
 						    : 3 * (size_t)in->n_hosts;
 	b->guard_ns = trust ? GUARD_FACTOR * trust->device_ns : GUARD_BLIND_NS;
+	b->guard_ns += unbent(b->s);
 	b->thin = in->n_collectives * per / MAX_LIMITS + 1;
 	if (!limit_collectives(b) || !limit_messages(b))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock bounds");
@@ -178,46 +194,197 @@ static enum lag_status make_limits(struct build *b, const struct lag_clock_trust
 	return LAG_OK;
 }
 
-/* Segments of one host: one for each setting of its clock. raw = repaired + shift. */
-static bool host_segments(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
-			  uint32_t host, struct lag_bound bound, struct lag_vec *out)
+/* Where a host's map changes: a setting that brackets showed, or a knot of the fit. Repaired time. */
+struct change {
+	int64_t at_ns;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct change *a = pa;
+	const struct change *b = pb;
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+}
+
+static int64_t knot_ns(const struct lag_clock_view *view, const struct lag_fit_knot *k, double x)
+{
+	return view->origin_ns[k->host] + llround(x * view->span_ns);
+}
+
+static bool find_changes(const struct lag_clock_solved *s, uint32_t host, struct lag_vec *out)
 {
 	const struct lag_clock_view *view = s->view;
-	const struct lag_fit_line *line = &s->lines[host];
-	double drift = line->slope_ns / view->span_ns;
-	/* All hosts refer to one moment, the middle of the reference's run: bounds hold there. */
+	uint32_t n;
+	const struct lag_fit_knot *knots = lag_fit_knots(s->model, host, &n);
+	out->n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct change *c = lag_vec_push(out);
+		if (!c)
+			return false;
+		c->at_ns = knot_ns(view, &knots[i], knots[i].x);
+	}
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		struct change *c = b->host == host ? lag_vec_push(out) : NULL;
+		if (c)
+			c->at_ns = b->from_ns - b->shift_ns;
+		else if (b->host == host)
+			return false;
+	}
+	if (out->n)
+		qsort(out->items, out->n, sizeof(struct change), by_time);
+	return true;
+}
+
+/* The host's reading that is corrected to the middle of the reference's run, on the curve's piece at x
+ * (relative to the host's origin). */
+static int64_t middle_of(const struct lag_clock_solved *s, uint32_t host, double x)
+{
+	const struct lag_clock_view *view = s->view;
 	double away = (double)(view->origin_ns[host] - view->origin_ns[s->reference]);
-	double reach = -(line->offset_ns + away) / (1 + drift);
-	int64_t z = fabs(reach) < 4e18 ? llround(reach) : 0;
-	double offset = line->offset_ns + drift * (double)z;
-	int64_t shift = 0;
-	int64_t from = view->first_ns[host] <= view->last_ns[host] ? view->first_ns[host] : 0;
-	double u = trust ? trust->host_ns[host] : fmax(fabs(bound.lo_ns), fabs(bound.hi_ns));
-	size_t k = 0;
-	while (true) {
-		struct lag_align_segment *seg = lag_vec_push(out);
+	double z = x * view->span_ns;
+	double drift = lag_fit_slope(s->model, host, x) / view->span_ns;
+	double over = z + away + lag_fit_value(s->model, host, x);
+	double reach = z - over / (1 + drift);
+	return fabs(reach) < 4e18 ? llround(reach) : 0;
+}
+
+/* One piece of a host's map, from repaired time `from` to `until`. All hosts' pieces refer to one
+ * moment, the middle of the reference's run, where they contain it; else to their own middle. */
+static struct lag_align_segment piece(const struct lag_clock_solved *s, uint32_t host, int64_t from,
+				      int64_t until)
+{
+	const struct lag_clock_view *view = s->view;
+	int64_t origin = view->origin_ns[host];
+	int64_t lo = from > view->first_ns[host] ? from : view->first_ns[host];
+	int64_t hi = until < view->last_ns[host] ? until : view->last_ns[host];
+	int64_t inside = lo <= hi ? lo + (hi - lo) / 2 : from == INT64_MIN ? until - 1 : from;
+	double x = (double)(inside - origin) / view->span_ns;
+	double drift = lag_fit_slope(s->model, host, x) / view->span_ns;
+	int64_t z = middle_of(s, host, x);
+	if (origin + z < from || origin + z >= until)
+		z = inside - origin;
+	double offset = lag_fit_value(s->model, host, x) + drift * ((double)z - x * view->span_ns);
+	int64_t shift = lag_clock_shift(view, host, inside);
+	return (struct lag_align_segment){ .host = host,
+					   .from_ns = from,
+					   .ref_ns = origin + z + shift,
+					   .offset_ns = offset - (double)shift,
+					   .drift = drift,
+					   .n_observations = s->model->n_obs[host] };
+}
+
+/* Segments of one host; bounds still open. */
+static bool host_segments(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
+			  uint32_t host, struct lag_vec *changes, struct lag_vec *out)
+{
+	const struct lag_clock_view *view = s->view;
+	int64_t first = view->first_ns[host] <= view->last_ns[host] ? view->first_ns[host] : 0;
+	int64_t from = INT64_MIN;
+	if (!find_changes(s, host, changes))
+		return false;
+	for (size_t i = 0; i <= changes->n; i++) {
+		int64_t until =
+			i < changes->n ? LAG_VEC_AT(changes, struct change, i).at_ns : INT64_MAX;
+		struct lag_align_segment *seg;
+		if (until <= from && i < changes->n)
+			continue;
+		seg = lag_vec_push(out);
 		if (!seg)
 			return false;
-		*seg = (struct lag_align_segment){ .host = host,
-						   .from_ns = from,
-						   .ref_ns = view->origin_ns[host] + z + shift,
-						   .offset_ns = offset - (double)shift,
-						   .drift = drift,
-						   .uncertainty_ns = isfinite(u) ? u : -1,
-						   .bound_lo_ns =
-							   offset - (double)shift + bound.lo_ns,
-						   .bound_hi_ns =
-							   offset - (double)shift + bound.hi_ns,
-						   .n_observations = line->n_obs };
-		while (k < view->breaks.n &&
-		       LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).host != host)
-			k++;
-		if (k == view->breaks.n)
-			return true;
-		shift = LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).shift_ns;
-		from = LAG_VEC_AT(&view->breaks, struct lag_clock_break, k).from_ns;
-		k++;
+		*seg = piece(s, host, from, until);
+		seg->from_ns = i ? from + lag_clock_shift(view, host, from) : first;
+		seg->uncertainty_ns = trust ? trust->host_ns[host] : -1;
+		seg->bound_lo_ns = -INFINITY;
+		seg->bound_hi_ns = INFINITY;
+		from = until;
 	}
+	return true;
+}
+
+/* A host's repaired time on the axis of the limits. */
+static double limit_x(const struct lag_clock_solved *s, uint32_t host, int64_t repaired_ns)
+{
+	return lag_clock_corrected(s, host, repaired_ns) / s->view->span_ns;
+}
+
+/* For each host the piece of its curve around x; false when none bends: one line throughout. */
+static bool find_windows(const struct lag_clock_solved *s, double x,
+			 struct lag_bound_window *windows)
+{
+	bool any = false;
+	for (uint32_t h = 0; h < s->view->in->n_hosts; h++) {
+		uint32_t n;
+		const struct lag_fit_knot *k = lag_fit_knots(s->model, h, &n);
+		windows[h] = (struct lag_bound_window){ -INFINITY, INFINITY };
+		for (uint32_t i = 0; i < n; i++) {
+			double before = limit_x(s, h, knot_ns(s->view, &k[i], k[i].x - k[i].reach));
+			double after = limit_x(s, h, knot_ns(s->view, &k[i], k[i].x + k[i].reach));
+			any = true;
+			if (after <= x) {
+				windows[h].from = after;
+			} else if (windows[h].until == INFINITY) {
+				windows[h].until = before;
+			}
+		}
+	}
+	return any;
+}
+
+/* While a clock may or may not have been set yet, a time is off by as much as it was set. */
+static double setting(const struct lag_clock_view *view, uint32_t host, int64_t raw_ns)
+{
+	double worst = 0;
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == host && raw_ns >= b->from_ns - b->margin_ns &&
+		    raw_ns < b->from_ns + b->margin_ns)
+			worst = fmax(worst, fabs((double)b->step_ns));
+	}
+	return worst;
+}
+
+static enum lag_status bound_segments(struct build *b, bool trusted, struct lag_vec *segments,
+				      struct lag_err *err)
+{
+	const struct lag_clock_solved *s = b->s;
+	uint32_t n = s->view->in->n_hosts;
+	struct lag_bound *bounds = lag_calloc(n, sizeof(*bounds));
+	struct lag_bound_window *windows = lag_calloc(n, sizeof(*windows));
+	double solved = NAN;
+	int solves = 0;
+	enum lag_status st = bounds && windows
+				     ? LAG_OK
+				     : lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for bounds");
+	for (size_t i = 0; st == LAG_OK && i < segments->n; i++) {
+		struct lag_align_segment *seg = &LAG_VEC_AT(segments, struct lag_align_segment, i);
+		double repaired = (double)(seg->ref_ns - s->view->origin_ns[s->reference]);
+		double x = (repaired + seg->offset_ns) / s->view->span_ns;
+		double relaxed;
+		/* To a nanosecond or two: the common middle, and what brackets cut, are one moment. */
+		if (!(fabs(x - solved) * s->view->span_ns < 16)) {
+			if (solves++ == MAX_SOLVES)
+				break;
+			bool bent = find_windows(s, x, windows);
+			st = lag_bound_solve(b->limits.items, b->limits.n, n, s->reference, x,
+					     bent ? windows : NULL, bounds, &relaxed, err);
+			solved = x;
+		}
+		if (st != LAG_OK)
+			break;
+		/* A moment at which the clock may or may not have been set yet. */
+		double set = setting(s->view, seg->host, seg->ref_ns);
+		seg->bound_lo_ns = seg->offset_ns + bounds[seg->host].lo_ns - set;
+		seg->bound_hi_ns = seg->offset_ns + bounds[seg->host].hi_ns + set;
+		double u = fmax(fabs(bounds[seg->host].lo_ns), fabs(bounds[seg->host].hi_ns));
+		if (!trusted)
+			seg->uncertainty_ns = isfinite(u) ? u : -1;
+	}
+	free(bounds);
+	free(windows);
+	return st;
 }
 
 /* Row of `device` in force at a repaired time; before its first row, that one. NULL without rows. */
@@ -294,23 +461,10 @@ static bool find_cuts(const struct lag_clock_view *view, const struct lag_clock_
 	return true;
 }
 
-/* While a clock may or may not have been set yet, a time is off by as much as it was set. */
-static double setting(const struct lag_clock_view *view, uint32_t host, int64_t raw_ns)
-{
-	double worst = 0;
-	for (size_t i = 0; i < view->breaks.n; i++) {
-		const struct lag_clock_break *b =
-			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
-		if (b->host == host && raw_ns >= b->from_ns - b->margin_ns &&
-		    raw_ns < b->from_ns + b->margin_ns)
-			worst = fmax(worst, fabs((double)b->step_ns));
-	}
-	return worst;
-}
-
-static bool device_rows(const struct lag_clock_view *view, const struct lag_clock_trust *trust,
+static bool device_rows(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
 			struct lag_vec *out)
 {
+	const struct lag_clock_view *view = s->view;
 	struct lag_vec cuts = LAG_VEC_INIT(struct cut);
 	bool ok = find_cuts(view, trust, &cuts);
 	for (size_t i = 0; ok && i < cuts.n; i++) {
@@ -322,14 +476,16 @@ static bool device_rows(const struct lag_clock_view *view, const struct lag_cloc
 		ok = row != NULL;
 		if (!ok)
 			break;
+		double spread = lag_clock_own_spread(view, c->device, c->at_ns);
 		double u = r ? r->uncertainty_ns : -1;
-		if (u >= 0) {
-			u += lag_clock_own_spread(view, c->device, c->at_ns) +
-			     setting(view, host, c->at_ns);
-		}
+		double own = r ? r->own_ns : 0;
+		/* What brackets leave open shows in the ends, where there are any. */
+		double more = fmax(0, spread - own);
+		if (u >= 0)
+			u += more + setting(view, host, c->at_ns);
 		*row = (struct lag_align_device){ c->device, c->at_ns,
 						  lag_clock_own_offset(view, c->device, c->at_ns),
-						  u };
+						  u, own + more };
 	}
 	lag_vec_release(&cuts);
 	return ok;
@@ -339,27 +495,22 @@ enum lag_status lag_clock_result(const struct lag_clock_solved *s,
 				 const struct lag_clock_trust *trust, const char *method,
 				 struct lag_align_result *out, struct lag_err *err)
 {
-	uint32_t n = s->view->in->n_hosts;
 	struct build b = { .s = s, .limits = LAG_VEC_INIT(struct lag_bound_limit) };
 	struct lag_vec segments = LAG_VEC_INIT(struct lag_align_segment);
 	struct lag_vec devices = LAG_VEC_INIT(struct lag_align_device);
-	struct lag_bound *bounds = lag_calloc(n, sizeof(*bounds));
-	double relaxed = 0;
+	struct lag_vec changes = LAG_VEC_INIT(struct change);
 	memset(out, 0, sizeof(*out));
-	enum lag_status st = bounds ? make_limits(&b, trust, err)
-				    : lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
-	if (st == LAG_OK) {
-		st = lag_bound_solve(b.limits.items, b.limits.n, n, s->reference, 0, bounds,
-				     &relaxed, err);
-	}
-	for (uint32_t h = 0; st == LAG_OK && bounds && h < n; h++) {
-		if (!host_segments(s, trust, h, bounds[h], &segments))
+	enum lag_status st = make_limits(&b, trust, err);
+	for (uint32_t h = 0; st == LAG_OK && h < s->view->in->n_hosts; h++) {
+		if (!host_segments(s, trust, h, &changes, &segments))
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for segments");
 	}
-	if (st == LAG_OK && trust && !device_rows(s->view, trust, &devices))
+	if (st == LAG_OK)
+		st = bound_segments(&b, trust != NULL, &segments, err);
+	if (st == LAG_OK && trust && !device_rows(s, trust, &devices))
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for devices");
 	lag_vec_release(&b.limits);
-	free(bounds);
+	lag_vec_release(&changes);
 	if (st != LAG_OK) {
 		lag_vec_release(&segments);
 		lag_vec_release(&devices);

@@ -20,7 +20,10 @@ enum {
 #define PRIOR_NS      8000.0
 #define PRIOR_FREEDOM 2.0
 #define BLIND_NS      12000.0
-#define BLIND_FREEDOM 8.0
+#define BLIND_FREEDOM 24.0
+
+/* Squared, in standard errors: what the widest of some pairs differs by without a reason. */
+#define BY_CHANCE 7.0
 
 struct host_end {
 	double sum, square; /* of corrected ends; square around the first */
@@ -39,9 +42,8 @@ struct work {
 
 double lag_clock_corrected(const struct lag_clock_solved *s, uint32_t host, int64_t repaired_ns)
 {
-	const struct lag_fit_line *l = &s->lines[host];
 	double raw = (double)(repaired_ns - s->view->origin_ns[s->reference]);
-	return raw + l->offset_ns + l->slope_ns * lag_clock_x(s->view, host, repaired_ns);
+	return raw + lag_fit_value(s->model, host, lag_clock_x(s->view, host, repaired_ns));
 }
 
 static const struct lag_align_member *member(const struct work *w,
@@ -102,20 +104,25 @@ static bool sample(struct work *w, const struct lag_align_collective *c, double 
 	for (uint32_t i = 0; i < c->n_members && !has_ref; i++)
 		has_ref = member(w, c, i) && member(w, c, i)->host == ref;
 	double zero = has_ref ? mean_of(&w->ends[ref]) : all;
+	/* A lone device cannot differ from itself: from the other hosts it can. */
+	double others = n_hosts > 1 ? (all * n_hosts - zero) / (n_hosts - 1) : zero;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct lag_align_member *m = member(w, c, i);
 		if (!m)
 			continue;
 		struct host_end *e = &w->ends[m->host];
+		double at = lag_clock_corrected(w->s, m->host, m->end_ns);
 		if (n_hosts > 1) {
 			struct lag_clock_sample *p = lag_vec_push(&w->out->across);
 			if (!p)
 				return false;
-			*p = (struct lag_clock_sample){
-				m->device, lag_clock_x(w->s->view, m->host, m->end_ns),
-				lag_clock_corrected(w->s, m->host, m->end_ns) - zero, weight,
-				m->end_ns
-			};
+			*p = (struct lag_clock_sample){ m->device,
+							lag_clock_x(w->s->view, m->host, m->end_ns),
+							at - (m->host == ref && e->n == 1 ? others
+											  : zero),
+							at - mean_of(e),
+							weight,
+							m->end_ns };
 		}
 		if (e->n < 2 || chunk > SMALL_CHUNK_NS)
 			continue;
@@ -249,6 +256,7 @@ static bool device_error(struct work *w)
 		return false;
 	if (nu < 1) {
 		w->out->device_ns = BLIND_NS;
+		w->out->blind = true;
 		w->out->freedom = BLIND_FREEDOM;
 		return true;
 	}
@@ -279,22 +287,44 @@ static uint32_t last_arriver(const struct work *w, const struct lag_align_collec
 	return latest - second > 3 * w->out->device_ns ? who : UINT32_MAX;
 }
 
-/* Largest difference of a host's mean end between last arrivers that were seen often. */
-static double widest(const double *sum, const uint32_t *count, uint32_t n)
+/* A host's ends while some host came last. */
+struct arrival {
+	double sum, square;
+	uint32_t n;
+};
+
+static double mean_end(const struct arrival *a)
+{
+	return a->sum / a->n;
+}
+
+static double mean_variance(const struct arrival *a)
+{
+	double m = mean_end(a);
+	return fmax(a->square / a->n - m * m, 0) / (a->n - 1);
+}
+
+/* Largest difference of a host's mean end between last arrivers that were seen often, as far as it is
+ * more than the ends' scatter. */
+static double widest(const struct arrival *cells, uint32_t n)
 {
 	double worst = -1;
 	for (uint32_t h = 0; h < n; h++) {
-		double lo = INFINITY;
-		double hi = -INFINITY;
+		const struct arrival *row = cells + (size_t)h * n;
+		const struct arrival *lo = NULL;
+		const struct arrival *hi = NULL;
 		for (uint32_t who = 0; who < n; who++) {
-			size_t k = (size_t)h * n + who;
-			if (count[k] < LAG_CLOCK_OFTEN)
+			const struct arrival *a = &row[who];
+			if (a->n < LAG_CLOCK_OFTEN)
 				continue;
-			lo = fmin(lo, sum[k] / count[k]);
-			hi = fmax(hi, sum[k] / count[k]);
+			lo = !lo || mean_end(a) < mean_end(lo) ? a : lo;
+			hi = !hi || mean_end(a) > mean_end(hi) ? a : hi;
 		}
-		if (hi > lo)
-			worst = fmax(worst, hi - lo);
+		if (lo == hi)
+			continue;
+		double d = mean_end(hi) - mean_end(lo);
+		double chance = BY_CHANCE * (mean_variance(hi) + mean_variance(lo));
+		worst = fmax(worst, sqrt(fmax(d * d - chance, 0)));
 	}
 	return worst;
 }
@@ -306,9 +336,8 @@ static bool arrivers(struct work *w)
 	w->out->arriver_ns = -1;
 	if (n > MAX_ARRIVER_HOSTS)
 		return true; /* more combinations than the collectives of a run can fill */
-	double *sum = lag_calloc((size_t)n * n, sizeof(*sum));
-	uint32_t *count = lag_calloc((size_t)n * n, sizeof(*count));
-	for (size_t i = 0; sum && count && i < g->which.n; i++) {
+	struct arrival *cells = lag_calloc((size_t)n * n, sizeof(*cells));
+	for (size_t i = 0; cells && i < g->which.n; i++) {
 		const struct lag_align_collective *c =
 			&w->s->view->in->collectives[LAG_VEC_AT(&g->which, size_t, i)];
 		uint32_t who = last_arriver(w, c);
@@ -320,17 +349,18 @@ static bool arrivers(struct work *w)
 			const struct lag_align_member *m = member(w, c, k);
 			if (!m || !w->ends[m->host].n)
 				continue;
-			sum[(size_t)m->host * n + who] += mean_of(&w->ends[m->host]) - all;
-			count[(size_t)m->host * n + who]++;
+			struct arrival *a = &cells[(size_t)m->host * n + who];
+			double off = mean_of(&w->ends[m->host]) - all;
+			a->sum += off;
+			a->square += off * off;
+			a->n++;
 			w->ends[m->host].n = 0; /* once a host */
 		}
 	}
-	bool ok = sum && count;
-	if (ok)
-		w->out->arriver_ns = widest(sum, count, n);
-	free(sum);
-	free(count);
-	return ok;
+	if (cells)
+		w->out->arriver_ns = widest(cells, n);
+	free(cells);
+	return cells != NULL;
 }
 
 static int by_device(const void *pa, const void *pb)

@@ -10,22 +10,28 @@
 struct lag_clock_solved {
 	const struct lag_clock_view *view;
 	const struct lag_clock_gather *gather;
-	const struct lag_fit_line *lines;
+	const struct lag_fit_model *model;
+	const bool *
+		fixed; /* by host: keeps its own clock; one for each set of hosts that are joined */
+	const double
+		*prior_ns; /* by host: error of the tie to the reference; see lag_clock_prior */
 	uint32_t reference;
-	double slope_weight, scale;
+	double scale;
 };
 
 /* A device's end in one collective, minus the mean of the reference's devices (of all hosts, where
- * the reference takes no part). */
+ * the reference takes no part; of the others, for a reference of one device), and minus the mean of its
+ * own host's. */
 struct lag_clock_sample {
 	uint32_t device;
-	double x, err_ns, weight;
+	double x, err_ns, own_ns, weight;
 	int64_t at_ns; /* repaired */
 };
 
 struct lag_clock_samples {
 	struct lag_vec across; /* struct lag_clock_sample, by device, then x */
 	double device_ns;      /* standard error of one device's conversion */
+	bool blind;            /* that is a guess: no host shows two devices */
 	double freedom;        /* degrees of freedom behind device_ns */
 	double arriver_ns;     /* ends of hosts move by this with who came last; < 0 cannot tell */
 };

@@ -9,7 +9,7 @@
 
 struct lag_clock_trust {
 	struct lag_vec rows; /* struct lag_align_device, by device, then from_ns (repaired times) */
-	double *host_ns;     /* by host: worst of its devices; < 0 unknown */
+	double *host_ns;     /* by host: worst of its devices while it was observed; < 0 unknown */
 	double device_ns;    /* standard error of one device's conversion */
 	double arriver_ns;   /* ends move by this with who came last; < 0 cannot tell */
 };

@@ -9,7 +9,7 @@
 
 /* A wall clock that moves by more than this against the monotonic one has been set. */
 #define STEP_NS 100000
-/* Device brackets in a row that are averaged, and the change between rows that is worth a new one. */
+/* Device brackets that are averaged, and the change that is worth a row of its own. */
 #define OWN_BRACKETS 5
 #define OWN_CHANGE   2000.0
 /* From 1897 to 2116 differences and sums of times cannot overflow; nor can what is added to them. */
@@ -17,6 +17,8 @@
 #define TIME_LIMIT  (INT64_MAX / 2)
 #define STEP_LIMIT  (INT64_MAX / 64)
 #define MIN_SPAN_NS 1e6
+/* The tracer looks each second whether the clock was set. */
+#define SEEN_LATE_NS 1000000000
 
 bool lag_clock_pick(uint64_t i, size_t stride)
 {
@@ -67,69 +69,161 @@ static int by_device_time(const void *pa, const void *pb)
 	return (a->cupti_ns > b->cupti_ns) - (a->cupti_ns < b->cupti_ns);
 }
 
-static enum lag_status find_breaks(struct lag_clock_view *view, struct lag_align_bracket *br,
-				   size_t n)
+static bool plausible(int64_t t)
 {
-	int64_t shift = 0;
-	qsort(br, n, sizeof(*br), by_host_mono);
-	for (size_t i = 1; i < n; i++) {
-		const struct lag_align_bracket *a = &br[i - 1];
-		const struct lag_align_bracket *b = &br[i];
-		if (a->host != b->host) {
-			shift = 0;
-			continue;
-		}
-		int64_t gap = b->monotonic_ns - a->monotonic_ns;
-		int64_t step = b->realtime_ns - a->realtime_ns - gap;
-		if (gap > STEP_LIMIT || llabs(step) > STEP_LIMIT ||
-		    llabs(shift + step) > STEP_LIMIT)
-			continue;
-		if (llabs(step) <= STEP_NS + a->bracket_ns + b->bracket_ns)
-			continue;
-		struct lag_clock_break *brk = lag_vec_push(&view->breaks);
-		if (!brk)
-			return LAG_ERR_SYSTEM;
-		shift += step;
-		/* It happened somewhere between the two readings: the middle, on either side of it. */
-		*brk = (struct lag_clock_break){ b->host, a->realtime_ns + gap / 2 + step / 2,
-						 shift, step, gap / 2 + llabs(step) / 2 };
-	}
+	return t > 0 && t < TIME_LIMIT;
+}
+
+static int by_host_from(const void *pa, const void *pb)
+{
+	const struct lag_clock_break *a = pa;
+	const struct lag_clock_break *b = pb;
+	if (a->host != b->host)
+		return a->host < b->host ? -1 : 1;
+	return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
+}
+
+static enum lag_status push_break(struct lag_clock_view *view, struct lag_clock_set set)
+{
+	struct lag_clock_break *b = lag_vec_push(&view->breaks);
+	if (!b)
+		return LAG_ERR_SYSTEM;
+	*b = (struct lag_clock_break){ .host = set.host,
+				       .from_ns = set.from_ns,
+				       .step_ns = set.step_ns,
+				       .margin_ns = set.margin_ns };
 	return LAG_OK;
 }
 
-/* The median of a few brackets of one device, and the worst distance of one of them. */
+static enum lag_status bracket_breaks(struct lag_clock_view *view, struct lag_align_bracket *br,
+				      size_t n)
+{
+	enum lag_status st = LAG_OK;
+	qsort(br, n, sizeof(*br), by_host_mono);
+	for (size_t i = 1; i < n && st == LAG_OK; i++) {
+		const struct lag_align_bracket *a = &br[i - 1];
+		const struct lag_align_bracket *b = &br[i];
+		if (a->host != b->host)
+			continue;
+		int64_t gap = b->monotonic_ns - a->monotonic_ns;
+		int64_t step = b->realtime_ns - a->realtime_ns - gap;
+		if (gap > STEP_LIMIT || llabs(step) > STEP_LIMIT ||
+		    llabs(step) <= STEP_NS + a->bracket_ns + b->bracket_ns)
+			continue;
+		/* It happened somewhere between the two readings: the middle, on either side of it. */
+		st = push_break(view, (struct lag_clock_set){ b->host,
+							      a->realtime_ns + gap / 2 + step / 2,
+							      step, gap / 2 + llabs(step) / 2 });
+	}
+	return st;
+}
+
+/* Brackets that show this jump too say better when it was. */
+static bool shown(const struct lag_clock_view *view, const struct lag_align_step *s)
+{
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		const struct lag_clock_break *b =
+			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
+		if (b->host == s->host &&
+		    llabs(b->from_ns - s->at_ns) < SEEN_LATE_NS + b->margin_ns + llabs(b->step_ns))
+			return true;
+	}
+	return false;
+}
+
+static enum lag_status named_breaks(struct lag_clock_view *view)
+{
+	const struct lag_align_input *in = view->in;
+	enum lag_status st = LAG_OK;
+	for (size_t i = 0; i < in->n_steps && st == LAG_OK; i++) {
+		const struct lag_align_step *s = &in->steps[i];
+		if (s->host >= in->n_hosts || !plausible(s->at_ns) || s->step_ns > STEP_LIMIT ||
+		    s->step_ns < -STEP_LIMIT || shown(view, s))
+			continue;
+		st = push_break(view,
+				(struct lag_clock_set){
+					s->host, s->at_ns - SEEN_LATE_NS / 2 - s->step_ns / 2,
+					s->step_ns, SEEN_LATE_NS / 2 + llabs(s->step_ns) / 2 });
+	}
+	return st;
+}
+
+/* In order of time, each with the sum of those before. */
+static void add_up(struct lag_clock_view *view)
+{
+	struct lag_clock_break *b = view->breaks.items;
+	size_t n = 0;
+	int64_t shift = 0;
+	if (view->breaks.n)
+		qsort(b, view->breaks.n, sizeof(*b), by_host_from);
+	for (size_t i = 0; i < view->breaks.n; i++) {
+		if (n == 0 || b[n - 1].host != b[i].host)
+			shift = 0;
+		if (llabs(shift + b[i].step_ns) > STEP_LIMIT)
+			continue;
+		shift += b[i].step_ns;
+		b[n] = b[i];
+		b[n++].shift_ns = shift;
+	}
+	view->breaks.n = n;
+}
+
+static double own_offset(const struct lag_align_bracket *b)
+{
+	return (double)(b->realtime_ns - b->cupti_ns);
+}
+
+static bool agrees(const struct lag_align_bracket *b, double offset)
+{
+	return fabs(own_offset(b) - offset) <= OWN_CHANGE + (double)b->bracket_ns / 2;
+}
+
+/* The median of the few brackets from the first on that agree with it. */
 static struct lag_clock_own own_row(const struct lag_align_bracket *br, size_t n)
 {
 	double v[OWN_BRACKETS];
-	double worst = 0;
-	for (size_t i = 0; i < n; i++)
-		v[i] = (double)(br[i].realtime_ns - br[i].cupti_ns);
-	double mid = lag_fit_median(v, n);
-	for (size_t i = 0; i < n; i++)
-		worst = fmax(worst, fabs(v[i] - mid) + (double)br[i].bracket_ns / 2);
-	return (struct lag_clock_own){ br[0].device, br[0].cupti_ns, mid, worst };
+	size_t n_alike = 0;
+	for (size_t i = 0; i < n && n_alike < OWN_BRACKETS && br[i].device == br[0].device &&
+			   agrees(&br[i], own_offset(&br[0]));
+	     i++)
+		v[n_alike++] = own_offset(&br[i]);
+	return (struct lag_clock_own){ br[0].device, br[0].cupti_ns, lag_fit_median(v, n_alike),
+				       (double)br[0].bracket_ns / 2, br[0].own };
 }
 
+static bool push_own(struct lag_clock_view *view, struct lag_clock_own row)
+{
+	struct lag_clock_own *out = lag_vec_push(&view->own);
+	if (out)
+		*out = row;
+	return out != NULL;
+}
+
+/* A row holds while brackets agree with it. Between the last that does and the first that does not, the
+ * device may be on either side. */
 static enum lag_status find_own(struct lag_clock_view *view, struct lag_align_bracket *br, size_t n)
 {
-	qsort(br, n, sizeof(*br), by_device_time);
-	for (size_t i = 0; i < n;) {
-		size_t k = 1;
-		while (k < OWN_BRACKETS && i + k < n && br[i + k].device == br[i].device)
-			k++;
-		struct lag_clock_own row = own_row(br + i, k);
-		const struct lag_clock_own *last =
+	if (n)
+		qsort(br, n, sizeof(*br), by_device_time);
+	for (size_t i = 0; i < n && br[i].device < view->in->n_devices; i++) {
+		struct lag_clock_own *last =
 			view->own.n ? &LAG_VEC_AT(&view->own, struct lag_clock_own, view->own.n - 1)
 				    : NULL;
-		i += k;
-		if (row.device >= view->in->n_devices ||
-		    (last && last->device == row.device &&
-		     fabs(last->offset_ns - row.offset_ns) < OWN_CHANGE))
-			continue;
-		struct lag_clock_own *out = lag_vec_push(&view->own);
-		if (!out)
+		double half = (double)br[i].bracket_ns / 2;
+		if (last && last->device == br[i].device) {
+			double by = own_offset(&br[i]) - last->offset_ns;
+			if (agrees(&br[i], last->offset_ns)) {
+				last->spread_ns = fmax(last->spread_ns, fabs(by) + half);
+				continue;
+			}
+			if (!push_own(view,
+				      (struct lag_clock_own){ last->device, br[i - 1].cupti_ns + 1,
+							      last->offset_ns + by / 2,
+							      fabs(by) / 2 + half }))
+				return LAG_ERR_SYSTEM;
+		}
+		if (!push_own(view, own_row(br + i, n - i)))
 			return LAG_ERR_SYSTEM;
-		*out = row;
 	}
 	return LAG_OK;
 }
@@ -159,6 +253,12 @@ double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, 
 {
 	const struct lag_clock_own *own = own_at(view, device, raw_ns);
 	return own ? own->offset_ns : 0;
+}
+
+bool lag_clock_own_known(const struct lag_clock_view *view, uint32_t device)
+{
+	const struct lag_clock_own *own = own_at(view, device, 0);
+	return own && own->own;
 }
 
 double lag_clock_own_spread(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns)
@@ -233,11 +333,6 @@ static void measure(struct lag_clock_view *view)
 	}
 }
 
-static bool plausible(int64_t t)
-{
-	return t > 0 && t < TIME_LIMIT;
-}
-
 static enum lag_status read_brackets(struct lag_clock_view *view)
 {
 	const struct lag_align_input *in = view->in;
@@ -256,14 +351,27 @@ static enum lag_status read_brackets(struct lag_clock_view *view)
 			br[n].device = UINT32_MAX;
 		n++;
 	}
-	st = find_breaks(view, br, n);
+	st = bracket_breaks(view, br, n);
 	if (st == LAG_OK)
 		st = find_own(view, br, n);
 	free(br);
 	return st;
 }
 
+static enum lag_status find_breaks(struct lag_clock_view *view, const struct lag_clock_set *sets,
+				   size_t n_sets)
+{
+	enum lag_status st = read_brackets(view);
+	if (st == LAG_OK)
+		st = named_breaks(view);
+	for (size_t i = 0; i < n_sets && st == LAG_OK; i++)
+		st = push_break(view, sets[i]);
+	add_up(view);
+	return st;
+}
+
 enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct lag_align_input *in,
+				    const struct lag_clock_set *sets, size_t n_sets,
 				    struct lag_err *err)
 {
 	*view = (struct lag_clock_view){ .in = in,
@@ -275,7 +383,7 @@ enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct la
 	view->first_ns = lag_calloc(in->n_hosts, sizeof(int64_t));
 	view->last_ns = lag_calloc(in->n_hosts, sizeof(int64_t));
 	if (!view->members || !view->messages || !view->origin_ns || !view->first_ns ||
-	    !view->last_ns || read_brackets(view) != LAG_OK) {
+	    !view->last_ns || find_breaks(view, sets, n_sets) != LAG_OK) {
 		lag_clock_view_release(view);
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock alignment");
 	}

@@ -22,6 +22,7 @@ struct lag_clock_own {
 	uint32_t device;
 	int64_t from_ns;
 	double offset_ns, spread_ns;
+	bool own; /* by the device's own clock: nothing else is off then */
 };
 
 struct lag_clock_view {
@@ -35,7 +36,15 @@ struct lag_clock_view {
 	double span_ns;              /* half the longest host's range, at least 1 ms */
 };
 
+/* A clock that was set, as something else than brackets shows it: from_ns and margin_ns as above. */
+struct lag_clock_set {
+	uint32_t host;
+	int64_t from_ns, step_ns, margin_ns;
+};
+
+/* sets (by any order) are taken out beside those that brackets show. */
 enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct lag_align_input *in,
+				    const struct lag_clock_set *sets, size_t n_sets,
 				    struct lag_err *err) LAG_MUST_USE;
 void lag_clock_view_release(struct lag_clock_view *view);
 
@@ -45,6 +54,7 @@ int64_t lag_clock_repair(const struct lag_clock_view *view, uint32_t host, uint3
 
 /* What was taken off: raw time = repaired time + shift (a device's own offset apart). */
 int64_t lag_clock_shift(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns);
+bool lag_clock_own_known(const struct lag_clock_view *view, uint32_t device); /* its own clock was read */
 double lag_clock_own_spread(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 
