@@ -75,6 +75,12 @@ int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host,
 	return u < 0 || u > 9e18 ? INT64_MAX : llround(u);
 }
 
+int64_t lag_align_own(const struct lag_align_result *res, uint32_t device, int64_t raw_ns)
+{
+	const struct lag_align_device *d = device_row(res, device, raw_ns);
+	return !d || d->own_ns < 0 || d->own_ns > 9e18 ? INT64_MAX : llround(d->own_ns);
+}
+
 void lag_align_release(struct lag_align_result *res)
 {
 	free(res->segments);

@@ -73,6 +73,16 @@ struct lag_align_input {
 	size_t n_steps;
 };
 
+/* What joins a host to the reference. */
+enum lag_align_basis {
+	LAG_ALIGN_NOTHING, /* nothing: its uncertainty is unknown */
+	LAG_ALIGN_REFERENCE,
+	LAG_ALIGN_COLLECTIVES,
+	LAG_ALIGN_MESSAGES, /* ends of sends and receives, somewhere on the way */
+	LAG_ALIGN_BOTH,
+	LAG_ALIGN_WALL, /* what time daemons, or with "wall" the user, say of the clocks */
+};
+
 /* corrected = raw + offset_ns + drift * (raw - ref_ns) for raw in [from_ns, next segment's from_ns). */
 struct lag_align_segment {
 	uint32_t host;
@@ -82,6 +92,7 @@ struct lag_align_segment {
 	double uncertainty_ns; /* of the estimate, worst device of the host; < 0 = unknown */
 	double bound_lo_ns, bound_hi_ns; /* causality: the true correction at ref_ns lies inside */
 	uint32_t n_observations;
+	enum lag_align_basis basis;
 };
 
 /* Extra uncertainty of one device from a moment on (its own conversion to the host clock). */
@@ -128,6 +139,9 @@ int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint3
 /* Uncertainty in ns of a device's corrected times at a raw moment; INT64_MAX = unknown. */
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,
 			      int64_t raw_ns);
+
+/* Of that what a device does not share with others of its host; INT64_MAX = unknown. */
+int64_t lag_align_own(const struct lag_align_result *res, uint32_t device, int64_t raw_ns);
 
 void lag_align_release(struct lag_align_result *res);
 

@@ -65,6 +65,7 @@ enum lag_status lag_align_identity(const struct lag_align_input *in, const char 
 	out->n_segments = in->n_hosts;
 	for (uint32_t h = 0; h < in->n_hosts; h++) {
 		out->segments[h] = (struct lag_align_segment){ .host = h,
+							       .basis = LAG_ALIGN_NOTHING,
 							       .uncertainty_ns = -1,
 							       .bound_lo_ns = -INFINITY,
 							       .bound_hi_ns = INFINITY };

@@ -1,160 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matched instances become the aligner's observations; its answer gives every instance its starts,
- * ends and last arriver on one clock. */
+/* The aligner's answer gives every instance its starts, ends and last arriver on one clock. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "merge/state.h"
-
-struct observer {
-	struct lag_merge *m;
-	struct lag_vec members, collectives, messages, brackets;
-};
-
-static const struct lag_instance_member *member_at(const struct lag_merge *m, uint32_t ref)
-{
-	return ref ? &LAG_VEC_AT(&m->members, struct lag_instance_member, ref - 1) : NULL;
-}
-
-static const struct lag_launch *launch_of(const struct lag_merge *m,
-					  const struct lag_instance_member *at)
-{
-	struct lag_proc *p = LAG_PROC_AT(m, at->proc);
-
-	return LAG_LAUNCH_AT(p, LAG_OP_LINK_AT(p, at->op)->launch_ref - 1);
-}
-
-static bool observe(const struct lag_merge *m, const struct lag_instance_member *at,
-		    struct lag_align_member *out)
-{
-	const struct lag_launch *launch = launch_of(m, at);
-
-	if (!launch->n_gpu || launch->end_ns == LAG_NONE)
-		return false;
-	*out = (struct lag_align_member){ .host = LAG_PROC_AT(m, at->proc)->host,
-					  .device = launch->device,
-					  .start_ns = launch->start_ns,
-					  .end_ns = launch->end_ns };
-	return true;
-}
-
-static enum lag_status add_collective(struct observer *o, const struct lag_instance_row *row)
-{
-	struct lag_align_collective c = { .func = (enum lag_func)row->func,
-					  .bytes = row->bytes == LAG_NONE ? -1 : row->bytes,
-					  .comm = row->comm,
-					  .first_member = (uint32_t)o->members.n,
-					  .complete = row->n_recorded == row->n_members,
-					  .fused = row->flags & LAG_INSTANCE_SHARED };
-	struct lag_align_collective *slot;
-
-	for (const struct lag_instance_member *at = member_at(o->m, row->first_ref); at;
-	     at = member_at(o->m, at->next_ref)) {
-		struct lag_align_member member, *room;
-
-		if (!observe(o->m, at, &member)) {
-			c.complete = false;
-			continue;
-		}
-		room = lag_vec_push(&o->members);
-		if (!room)
-			return LAG_ERR_SYSTEM;
-		*room = member;
-		c.n_members++;
-	}
-	if (c.n_members < 2) {
-		o->members.n = c.first_member;
-		return LAG_OK;
-	}
-	slot = lag_vec_push(&o->collectives);
-	if (!slot)
-		return LAG_ERR_SYSTEM;
-	*slot = c;
-	return LAG_OK;
-}
-
-static enum lag_status add_message(struct observer *o, const struct lag_instance_row *row)
-{
-	const struct lag_instance_member *a = member_at(o->m, row->first_ref);
-	const struct lag_instance_member *b = a ? member_at(o->m, a->next_ref) : NULL;
-	struct lag_align_message msg = { .bytes = row->bytes == LAG_NONE ? -1 : row->bytes,
-					 .grouped = row->flags & LAG_INSTANCE_SHARED },
-				 *slot;
-	struct lag_proc *p;
-
-	if (!b)
-		return LAG_OK;
-	p = LAG_PROC_AT(o->m, a->proc);
-	if (LAG_PART_AT(&p->part, op, a->op).func != LAG_FUNC_SEND) {
-		const struct lag_instance_member *swap = a;
-
-		a = b;
-		b = swap;
-	}
-	if (!observe(o->m, a, &msg.send) || !observe(o->m, b, &msg.recv))
-		return LAG_OK;
-	slot = lag_vec_push(&o->messages);
-	if (!slot)
-		return LAG_ERR_SYSTEM;
-	*slot = msg;
-	return LAG_OK;
-}
-
-/* Matches by order and mismatched ones may be no matches at all: no clock is built on them, unless
- * order is all there is. */
-static bool usable(const struct lag_instance_row *row, bool orders)
-{
-	return !(row->flags & LAG_INSTANCE_MISMATCH) &&
-	       (orders || !(row->flags & LAG_INSTANCE_BY_ORDER));
-}
-
-static enum lag_status add_instances(struct observer *o)
-{
-	enum lag_status st = LAG_OK;
-	bool numbered = false;
-
-	for (size_t i = 0; i < o->m->instances.n; i++) {
-		numbered = numbered || (LAG_INSTANCE_AT(o->m, i)->n_recorded > 1 &&
-					!(LAG_INSTANCE_AT(o->m, i)->flags & LAG_INSTANCE_BY_ORDER));
-	}
-	for (size_t i = 0; i < o->m->instances.n && st == LAG_OK; i++) {
-		const struct lag_instance_row *row = LAG_INSTANCE_AT(o->m, i);
-
-		if (row->n_recorded < 2 || !usable(row, !numbered))
-			continue;
-		st = row->src == LAG_NONE ? add_collective(o, row) : add_message(o, row);
-	}
-	return st;
-}
-
-static enum lag_status add_brackets(struct observer *o)
-{
-	for (size_t i = 0; i < o->m->procs.n; i++) {
-		struct lag_proc *p = LAG_PROC_AT(o->m, i);
-
-		for (size_t c = 0; c < LAG_PART_COUNT(&p->part, clock) && !p->unused; c++) {
-			const struct lag_rec_clock *r = &LAG_PART_AT(&p->part, clock, c);
-			struct lag_align_bracket *slot;
-
-			if (r->cupti_ns == LAG_NONE || r->bracket_ns == LAG_NONE)
-				continue;
-			slot = lag_vec_push(&o->brackets);
-			if (!slot)
-				return LAG_ERR_SYSTEM;
-			*slot = (struct lag_align_bracket){
-				.host = p->host,
-				.device = lag_merge_device(p, r->device),
-				.own = r->device != LAG_NONE,
-				.realtime_ns = r->realtime_ns,
-				.cupti_ns = r->cupti_ns,
-				.monotonic_ns = r->monotonic_ns == LAG_NONE ? 0 : r->monotonic_ns,
-				.bracket_ns = r->bracket_ns,
-			};
-		}
-	}
-	return LAG_OK;
-}
+#include "merge/clock_observe.h"
 
 static const struct lag_aligner *aligner_of(const char *name)
 {
@@ -165,26 +15,67 @@ static const struct lag_aligner *aligner_of(const char *name)
 	return NULL;
 }
 
-static enum lag_status run_aligner(struct observer *o, struct lag_err *err)
+/* Device rows outside the time in which the device worked say nothing about any event. */
+static void clip_rows(struct lag_merge *m)
 {
-	struct lag_merge *m = o->m;
-	const char *name = m->opts->align ? m->opts->align : "collective";
-	const struct lag_aligner *aligner = aligner_of(name);
-	struct lag_align_input in = { .n_hosts = (uint32_t)m->hosts.n,
-				      .n_devices = m->n_devices,
-				      .device_host = m->device_host.items,
-				      .members = o->members.items,
-				      .n_members = o->members.n,
-				      .collectives = o->collectives.items,
-				      .n_collectives = o->collectives.n,
-				      .messages = o->messages.items,
-				      .n_messages = o->messages.n,
-				      .brackets = o->brackets.items,
-				      .n_brackets = o->brackets.n };
+	struct lag_align_result *clock = &m->clock;
+	size_t kept = 0;
 
-	if (!aligner)
-		return lag_err_set(err, LAG_ERR_USAGE, "no alignment method '%s'", name);
-	return aligner->align(&in, &m->clock, err);
+	for (size_t i = 0; i < clock->n_devices; i++) {
+		const struct lag_align_device *row = &clock->devices[i];
+		const struct lag_proc *p =
+			LAG_PROC_AT(m, LAG_VEC_AT(&m->device_proc, uint32_t, row->device));
+		int64_t first = p->gpu.n ? LAG_GPU_AT(p, 0)->start_ns : p->first_ns;
+		int64_t last = p->gpu.n ? LAG_GPU_AT(p, p->gpu.n - 1)->start_ns : p->last_ns;
+		bool same = kept && clock->devices[kept - 1].device == row->device;
+
+		if (i + 1 < clock->n_devices && row[1].device == row->device &&
+		    row[1].from_ns <= first)
+			continue;
+		if (same && row->from_ns > last)
+			continue;
+		clock->devices[kept++] = *row;
+	}
+	clock->n_devices = kept;
+}
+
+static void report_unjoined(struct lag_merge *m)
+{
+	const struct lag_align_result *clock = &m->clock;
+	size_t silent = 0, wall = 0;
+	const char *first = NULL;
+
+	for (size_t i = 0; i < clock->n_segments; i++) {
+		const struct lag_align_segment *s = &clock->segments[i];
+
+		if (i && clock->segments[i - 1].host == s->host)
+			continue;
+		wall += s->basis == LAG_ALIGN_WALL;
+		silent += s->basis == LAG_ALIGN_NOTHING;
+		if (!first && (s->basis == LAG_ALIGN_WALL || s->basis == LAG_ALIGN_NOTHING))
+			first = LAG_VEC_AT(&m->hosts, struct lag_host_row, s->host).name;
+	}
+	if (silent) {
+		lag_merge_find(
+			m, 1, "clock_unjoined", LAG_ABOUT(LAG_NONE, LAG_NONE, silent),
+			"no operation joins the clocks of %zu hosts (%s, ...) to the others: "
+			"nothing is claimed about order and waiting between them",
+			silent, first ? first : "?");
+	}
+	if (wall) {
+		lag_merge_find(
+			m, 1, "clock_wall", LAG_ABOUT(LAG_NONE, LAG_NONE, wall),
+			"the clocks of %zu hosts (%s, ...) are only known by what their time "
+			"daemons say of them",
+			wall, first ? first : "?");
+	}
+	if (clock->n_contradicted) {
+		lag_merge_find(m, 1, "clock_state",
+			       LAG_ABOUT(LAG_NONE, LAG_NONE, clock->n_contradicted),
+			       "%u hosts say that their clocks are nearer to UTC than they are, by "
+			       "up to %.3f ms",
+			       clock->n_contradicted, clock->contradicted_ns / 1e6);
+	}
 }
 
 static void report(struct lag_merge *m)
@@ -208,29 +99,25 @@ static void report(struct lag_merge *m)
 
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 {
-	struct observer o = { .m = m,
-			      .members = LAG_VEC_SPILLED(struct lag_align_member, m->spill),
-			      .collectives = LAG_VEC_SPILLED(struct lag_align_collective, m->spill),
-			      .messages = LAG_VEC_SPILLED(struct lag_align_message, m->spill),
-			      .brackets = LAG_VEC_INIT(struct lag_align_bracket) };
+	const char *name = m->opts->align ? m->opts->align : "collective";
+	const struct lag_aligner *aligner = aligner_of(name);
+	struct lag_observations o;
 	enum lag_status st;
 
-	o.members.max = UINT32_MAX - 1;
-	st = add_instances(&o);
-	if (st == LAG_OK)
-		st = add_brackets(&o);
-	if (st != LAG_OK) {
-		(void)lag_err_set(err, st, "no memory for the clock's observations");
-	} else {
-		st = run_aligner(&o, err);
+	if (!aligner)
+		return lag_err_set(err, LAG_ERR_USAGE, "no alignment method '%s'", name);
+	st = lag_observe(m, &o, err);
+	if (st == LAG_OK) {
+		st = aligner->align(&o.in, &m->clock, err);
+		lag_observations_release(&o);
 	}
-	lag_vec_release(&o.members);
-	lag_vec_release(&o.collectives);
-	lag_vec_release(&o.messages);
-	lag_vec_release(&o.brackets);
-	if (!lag_failed(st))
-		report(m);
-	return lag_failed(st) ? st : LAG_OK;
+	if (lag_failed(st))
+		return st;
+	clip_rows(m);
+	report(m);
+	if (m->hosts.n > 1 && aligner == &lag_aligner_collective)
+		report_unjoined(m);
+	return LAG_OK;
 }
 
 /* ---- instances on the common clock ---- */
@@ -241,7 +128,8 @@ struct arrival {
 };
 
 /* Whether one start is known to come before another: by more than both ends' uncertainty. Two devices
- * of one host share its clock and its error. */
+ * of one host share its clock and its error; what is their own adds up, for if one is early among them
+ * the other is late. */
 static bool known_later(const struct lag_merge *m, const struct arrival *last,
 			const struct arrival *before)
 {
@@ -252,9 +140,13 @@ static bool known_later(const struct lag_merge *m, const struct arrival *last,
 
 	if (last->device == before->device)
 		return last->start_ns > before->start_ns;
+	if (p->host == q->host) {
+		u = lag_align_own(&m->clock, last->device, last->raw_ns);
+		v = lag_align_own(&m->clock, before->device, before->raw_ns);
+	}
 	if (u == INT64_MAX || v == INT64_MAX)
 		return false;
-	both = p->host == q->host ? (double)(u > v ? u : v) : hypot((double)u, (double)v);
+	both = p->host == q->host ? (double)u + (double)v : hypot((double)u, (double)v);
 	return (double)(last->start_ns - before->start_ns) > both;
 }
 
@@ -285,9 +177,9 @@ static void time_instance(struct lag_merge *m, struct lag_instance_row *row)
 
 	row->first_start_ns = row->last_start_ns = row->first_end_ns = row->last_end_ns = LAG_NONE;
 	row->lead_ns = row->last_rank = LAG_NONE;
-	for (const struct lag_instance_member *at = member_at(m, row->first_ref); at;
-	     at = member_at(m, at->next_ref)) {
-		const struct lag_launch *launch = launch_of(m, at);
+	for (const struct lag_instance_member *at = lag_observe_member(m, row->first_ref); at;
+	     at = lag_observe_member(m, at->next_ref)) {
+		const struct lag_launch *launch = lag_observe_launch(m, at);
 		const struct lag_proc *p = LAG_PROC_AT(m, at->proc);
 		struct arrival now;
 

@@ -275,6 +275,23 @@ static struct lag_align_segment piece(const struct lag_clock_solved *s, uint32_t
 					   .n_observations = s->model->n_obs[host] };
 }
 
+static enum lag_align_basis basis_of(const struct lag_clock_solved *s, uint32_t host)
+{
+	const struct lag_clock_gather *g = s->gather;
+	bool messages = false;
+	if (host == s->reference)
+		return LAG_ALIGN_REFERENCE;
+	if (!g)
+		return LAG_ALIGN_WALL;
+	if (g->set[host] != g->set[s->reference])
+		return isfinite(s->prior_ns[host]) ? LAG_ALIGN_WALL : LAG_ALIGN_NOTHING;
+	if (g->often[host] != g->often[s->reference])
+		return LAG_ALIGN_MESSAGES;
+	for (size_t i = 0; i < g->pairs.n; i++)
+		messages |= LAG_VEC_AT(&g->pairs, struct lag_clock_pair, i).in_fit;
+	return messages ? LAG_ALIGN_BOTH : LAG_ALIGN_COLLECTIVES;
+}
+
 /* Segments of one host; bounds still open. */
 static bool host_segments(const struct lag_clock_solved *s, const struct lag_clock_trust *trust,
 			  uint32_t host, struct lag_vec *changes, struct lag_vec *out)
@@ -295,6 +312,7 @@ static bool host_segments(const struct lag_clock_solved *s, const struct lag_clo
 			return false;
 		*seg = piece(s, host, from, until);
 		seg->from_ns = i ? from + lag_clock_shift(view, host, from) : first;
+		seg->basis = basis_of(s, host);
 		seg->uncertainty_ns = trust ? trust->host_ns[host] : -1;
 		seg->bound_lo_ns = -INFINITY;
 		seg->bound_hi_ns = INFINITY;

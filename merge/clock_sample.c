@@ -112,7 +112,7 @@ static bool sample(struct work *w, const struct lag_align_collective *c, double 
 			continue;
 		struct host_end *e = &w->ends[m->host];
 		double at = lag_clock_corrected(w->s, m->host, m->end_ns);
-		if (n_hosts > 1) {
+		if (n_hosts > 1 || w->s->view->in->n_hosts == 1) {
 			struct lag_clock_sample *p = lag_vec_push(&w->out->across);
 			if (!p)
 				return false;

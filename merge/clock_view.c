@@ -216,10 +216,11 @@ static enum lag_status find_own(struct lag_clock_view *view, struct lag_align_br
 				last->spread_ns = fmax(last->spread_ns, fabs(by) + half);
 				continue;
 			}
-			if (!push_own(view,
-				      (struct lag_clock_own){ last->device, br[i - 1].cupti_ns + 1,
-							      last->offset_ns + by / 2,
-							      fabs(by) / 2 + half }))
+			struct lag_clock_own between = *last;
+			between.from_ns = br[i - 1].cupti_ns + 1;
+			between.offset_ns += by / 2;
+			between.spread_ns = fabs(by) / 2 + half;
+			if (!push_own(view, between))
 				return LAG_ERR_SYSTEM;
 		}
 		if (!push_own(view, own_row(br + i, n - i)))

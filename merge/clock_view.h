@@ -54,7 +54,8 @@ int64_t lag_clock_repair(const struct lag_clock_view *view, uint32_t host, uint3
 
 /* What was taken off: raw time = repaired time + shift (a device's own offset apart). */
 int64_t lag_clock_shift(const struct lag_clock_view *view, uint32_t host, int64_t repaired_ns);
-bool lag_clock_own_known(const struct lag_clock_view *view, uint32_t device); /* its own clock was read */
+bool lag_clock_own_known(const struct lag_clock_view *view,
+			 uint32_t device); /* its own clock was read */
 double lag_clock_own_spread(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 double lag_clock_own_offset(const struct lag_clock_view *view, uint32_t device, int64_t raw_ns);
 

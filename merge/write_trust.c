@@ -11,8 +11,23 @@ static int64_t rounded(double value)
 	return isfinite(value) && fabs(value) < 9e18 ? llround(value) : LAG_NONE;
 }
 
+static const char *basis_name(enum lag_align_basis basis)
+{
+	static const char *const names[] = {
+		[LAG_ALIGN_NOTHING] = "nothing",
+		[LAG_ALIGN_REFERENCE] = "reference",
+		[LAG_ALIGN_COLLECTIVES] = "collectives",
+		[LAG_ALIGN_MESSAGES] = "messages",
+		[LAG_ALIGN_BOTH] = "both",
+		[LAG_ALIGN_WALL] = "wall clock",
+	};
+
+	return names[basis];
+}
+
+/* A device's row (rank given) says only what that adds to its host's. */
 static enum lag_status write_map_row(struct lag_writer *w, const struct lag_align_segment *s,
-				     int64_t rank, struct lag_err *err)
+				     int64_t rank, double own_ns, struct lag_err *err)
 {
 	bool bound = rank == LAG_NONE;
 	struct lag_value row[] = {
@@ -27,6 +42,8 @@ static enum lag_status write_map_row(struct lag_writer *w, const struct lag_alig
 		LAG_INT(bound ? rounded(s->bound_hi_ns) : LAG_NONE),
 		LAG_TEXT(w->m->clock.method),
 		LAG_INT(s->n_observations),
+		LAG_INT(bound || own_ns < 0 ? LAG_NONE : rounded(own_ns)),
+		LAG_TEXT(bound ? basis_name(s->basis) : NULL),
 	};
 
 	return lag_db_insert(w->db, LAG_TABLE_clock_map, row, COUNT(row), err);
@@ -48,7 +65,7 @@ static enum lag_status write_device_map(struct lag_writer *w, const struct lag_a
 	if (LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense != d->device)
 		return LAG_OK;
 	s.host = p->host;
-	return write_map_row(w, &s, p->rank, err);
+	return write_map_row(w, &s, p->rank, d->own_ns, err);
 }
 
 static enum lag_status write_samples(struct lag_writer *w, uint32_t proc, struct lag_err *err)
@@ -72,7 +89,7 @@ enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err)
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < clock->n_segments && st == LAG_OK; i++)
-		st = write_map_row(w, &clock->segments[i], LAG_NONE, err);
+		st = write_map_row(w, &clock->segments[i], LAG_NONE, 0, err);
 	for (size_t i = 0; i < clock->n_devices && st == LAG_OK; i++)
 		st = write_device_map(w, &clock->devices[i], err);
 	for (uint32_t i = 0; i < w->m->procs.n && st == LAG_OK; i++)

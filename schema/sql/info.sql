@@ -51,7 +51,7 @@ LEFT JOIN (SELECT comm_id, count(*) AS n, sum(n_recorded < n_members) AS partial
 ORDER BY c.id;
 
 SELECT h.name AS host, m.offset_ns, m.drift_ppm, m.uncertainty_ns, m.bound_lo_ns, m.bound_hi_ns,
-       m.n_observations AS observations
+       m.n_observations AS observations, m.basis
 FROM clock_map AS m JOIN host AS h ON h.id = m.host_id
 WHERE m.device_rank IS NULL
 ORDER BY m.host_id, m.from_ns;

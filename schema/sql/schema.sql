@@ -278,7 +278,9 @@ CREATE TABLE clock_map (
   bound_lo_ns INTEGER,
   bound_hi_ns INTEGER,
   method TEXT NOT NULL,
-  n_observations INTEGER NOT NULL
+  n_observations INTEGER NOT NULL,
+  own_ns INTEGER,                   -- of the uncertainty, what a device does not share with its host's others
+  basis TEXT                        -- hosts: what joins it to the reference
 );
 
 CREATE TABLE clock_sample (

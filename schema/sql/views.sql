@@ -113,7 +113,7 @@ CREATE VIEW v_clock AS
 SELECT h.name AS host, m.device_rank, m.from_ns, m.offset_ns / 1000.0 AS offset_us, m.drift_ppm,
        m.uncertainty_ns / 1000.0 AS uncertainty_us,
        m.bound_lo_ns / 1000.0 AS bound_lo_us, m.bound_hi_ns / 1000.0 AS bound_hi_us,
-       m.method, m.n_observations
+       m.method, m.n_observations, m.own_ns / 1000.0 AS own_us, m.basis
 FROM clock_map AS m
 JOIN host AS h ON h.id = m.host_id;
 

@@ -48,7 +48,7 @@ class Maker:
                 (rank, rank + 1 if recorded else None, 1 if recorded else None, rank))
             run("INSERT INTO comm_member VALUES (1, ?, ?, ?)", (rank, rank, int(recorded)))
         run("INSERT INTO communicator VALUES (1, 7, NULL, ?, NULL, 'world', '')", (3 if missing else 2,))
-        run("INSERT INTO clock_map VALUES (1, NULL, 0, 0, 0, 0.0, 1000, -5000, 5000, 'collective', 9)")
+        run("INSERT INTO clock_map VALUES (1, NULL, 0, 0, 0, 0.0, 1000, -5000, 5000, 'collective', 9, NULL, 'reference')")
         for step in range(3):
             for rank in range(2):
                 self.step(rank, step)

@@ -183,14 +183,15 @@ static void fill(struct lag_db_writer *w)
 	}
 	for (int64_t i = 0; i < 100; i++) {
 		struct lag_value map[] = {
-			LAG_INT(i), LAG_INT(LAG_NONE),       LAG_INT(1), LAG_INT(2),
-			LAG_INT(3), LAG_REAL((double)i / 7), LAG_INT(4), LAG_INT(5),
-			LAG_INT(6), LAG_TEXT("m"),           LAG_INT(7)
+			LAG_INT(i),   LAG_INT(LAG_NONE),       LAG_INT(1), LAG_INT(2),
+			LAG_INT(3),   LAG_REAL((double)i / 7), LAG_INT(4), LAG_INT(5),
+			LAG_INT(6),   LAG_TEXT("m"),           LAG_INT(7), LAG_INT(LAG_NONE),
+			LAG_TEXT("b")
 		};
 		struct lag_value host[] = { LAG_INT(i), LAG_TEXT("h"), LAG_TEXT(NULL) };
 		int64_t sync[13] = { i + 1, 0, 1, i, i + 1, i, i + 1 };
 
-		dbc_ok(lag_db_insert(w, LAG_TABLE_clock_map, map, 11, &err), &err);
+		dbc_ok(lag_db_insert(w, LAG_TABLE_clock_map, map, 13, &err), &err);
 		dbc_ok(lag_db_insert(w, LAG_TABLE_host, host, 3, &err), &err);
 		dbc_ok(lag_db_insert_ints(w, LAG_TABLE_gpu_sync, sync, 13, &err), &err);
 	}

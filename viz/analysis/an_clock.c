@@ -16,6 +16,8 @@ static const struct lag_column columns[] = {
 	{ "bound_hi_ns", "bound to", LAG_UNIT_NS, "highest correction that causality allows" },
 	{ "method", "method", LAG_UNIT_TEXT, NULL },
 	{ "n_observations", "observations", LAG_UNIT_COUNT, NULL },
+	{ "own_ns", "own", LAG_UNIT_NS, "of the uncertainty, what is the device's own" },
+	{ "basis", "rests on", LAG_UNIT_TEXT, "what joins the host to the reference" },
 };
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -50,6 +52,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_int(out, c->bound_hi_ns);
 		lag_table_text(out, c->method);
 		lag_table_int(out, c->n_observations);
+		lag_table_int(out, c->own_ns);
+		lag_table_text(out, c->basis);
 	}
 	if (unknown) {
 		lag_table_note(out,
@@ -58,6 +62,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 			       unknown);
 	}
 	if (t->n_clock) {
+		lag_table_note(out,
+			       "between ranks of one host only what is their devices' own counts");
 		lag_table_note(out,
 			       "bounds are of hosts, and null where nothing bounds them; from is "
 			       "null where a map always holds");

@@ -125,8 +125,9 @@ struct lag_rank {
 	size_t op_begin, op_end;   /* ops[] by (r, enter) except that fused ones are adjacent */
 	int64_t first_ns, last_ns; /* first start and last end of its events */
 	int64_t uncertainty_ns;    /* worst clock uncertainty of its device; INT64_MAX unknown */
-	uint64_t lost;             /* records it lost */
-	int clean_exit;            /* -1 unknown, 0 cut off, 1 orderly */
+	size_t clock_begin, clock_end; /* clock[] rows of its device, by from; may be none */
+	uint64_t lost;                 /* records it lost */
+	int clean_exit;                /* -1 unknown, 0 cut off, 1 orderly */
 };
 
 struct lag_host {
@@ -134,12 +135,13 @@ struct lag_host {
 };
 
 struct lag_clock_row {
-	int32_t host;        /* index */
-	int32_t device_rank; /* rank index, -1 = the host */
-	int64_t from_ns, offset_ns;
+	int32_t host;                       /* index */
+	int32_t device_rank;                /* rank index, -1 = the host */
+	int64_t from_ns, ref_ns, offset_ns; /* as recorded */
+	int64_t at_ns;                      /* from_ns on the common clock */
 	double drift_ppm;
-	int64_t uncertainty_ns, bound_lo_ns, bound_hi_ns; /* LAG_NONE unknown */
-	const char *method;
+	int64_t uncertainty_ns, bound_lo_ns, bound_hi_ns, own_ns; /* LAG_NONE unknown */
+	const char *method, *basis;
 	int64_t n_observations;
 };
 

@@ -369,8 +369,10 @@ static void rebase(struct lag_trace *t)
 		shift(&t->gaps[i].from_ns, first);
 		shift(&t->gaps[i].until_ns, first);
 	}
-	for (size_t i = 0; i < t->n_clock; i++)
+	for (size_t i = 0; i < t->n_clock; i++) {
 		shift(&t->clock[i].from_ns, first);
+		shift(&t->clock[i].at_ns, first);
+	}
 }
 
 enum lag_status lag_trace_arrange(struct lag_trace *trace, struct lag_err *err)

@@ -2,6 +2,7 @@
 /* Loads what tells whether the rest can be trusted: clock maps, findings, losses, gaps, sources. */
 #include <stdlib.h>
 
+#include "viz/model/clock_error.h"
 #include "viz/model/load_clock.sql.h"
 #include "viz/model/load_finding.sql.h"
 #include "viz/model/load_gap.sql.h"
@@ -26,6 +27,9 @@ static enum lag_status clock_row(struct lag_load *load, const struct lag_stmt *r
 	clock->bound_hi_ns = lag_stmt_int(row, 7);
 	clock->method = lag_load_text(load, row, 8);
 	clock->n_observations = lag_stmt_int(row, 9);
+	clock->ref_ns = lag_stmt_int(row, 10);
+	clock->own_ns = lag_stmt_int(row, 11);
+	clock->basis = lag_load_text(load, row, 12);
 	if (clock->host < 0) {
 		load->n_skipped++;
 		return LAG_END;
@@ -99,6 +103,7 @@ static int64_t worse(int64_t a, int64_t b)
 /* A rank's clock error is its device's where that is known, else its host's. */
 static void rank_uncertainty(struct lag_trace *t)
 {
+	lag_clock_place_rows(t);
 	for (size_t r = 0; r < t->n_ranks; r++) {
 		int64_t device = -1, host = -1;
 

@@ -3,27 +3,11 @@
  * so that a fused or grouped kernel is judged once. */
 #include "viz/model/waits.h"
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "viz/model/clock_error.h"
+
 #define WAIT_MAX_NS INT64_C(2592000000000000) /* 30 days */
-
-/* Clock error of comparing two ranks. Ranks of one host share its clock map, so only their devices'
- * conversions differ; between hosts the two errors are independent. */
-static int64_t comparison_error(const struct lag_trace *trace, uint32_t a, uint32_t b)
-{
-	const struct lag_rank *ra = &trace->ranks[a], *rb = &trace->ranks[b];
-
-	if (a == b)
-		return 0;
-	if (ra->uncertainty_ns == INT64_MAX || rb->uncertainty_ns == INT64_MAX)
-		return INT64_MAX;
-	if (ra->host == rb->host) {
-		return ra->uncertainty_ns > rb->uncertainty_ns ? ra->uncertainty_ns
-							       : rb->uncertainty_ns;
-	}
-	return (int64_t)llround(hypot((double)ra->uncertainty_ns, (double)rb->uncertainty_ns));
-}
 
 /* The launch `self` could not go on before `arrival` of rank `by`. */
 static void arrive(const struct lag_trace *trace, struct lag_waits *out, int32_t self,
@@ -31,7 +15,8 @@ static void arrive(const struct lag_trace *trace, struct lag_waits *out, int32_t
 {
 	struct lag_wait *w = &out->launch[self];
 	uint32_t r = trace->launches[self].r;
-	int64_t error = comparison_error(trace, r, by);
+	int64_t error =
+		lag_trace_error_between(trace, r, trace->launches[self].start_ns, by, arrival);
 
 	if (w->arrival_ns != LAG_NONE && w->arrival_ns >= arrival)
 		return;
