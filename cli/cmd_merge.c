@@ -95,6 +95,7 @@ static int run(const struct lag_args *args)
 		.output = lag_args_get(args, "output"),
 		.force = lag_args_has(args, "force"),
 		.align = lag_args_get(args, "align"),
+		.from = lag_args_get(args, "from"),
 		.rename_path = lag_args_get(args, "rename"),
 		.cpu_ops = lag_args_has(args, "cpu-ops"),
 		.progress = on_progress,
@@ -126,12 +127,18 @@ static int run(const struct lag_args *args)
 	return LAG_EXIT_OK;
 }
 
+#define LAG_IMPORTER(name) " " #name
+static const char formats[] =
+#include "merge/importers.def"
+	;
+
 static const struct lag_opt options[] = {
 	{ 'o', "output", "FILE",
 	  "write the trace to FILE (default: the first input's name with .db)", "@file" },
 	{ 'f', "force", NULL, "overwrite the output", NULL },
 	{ 'a', "align", "METHOD", "how to put the hosts on one clock (default: collective)",
 	  "collective wall none" },
+	{ 0, "from", "FORMAT", "read every input as that (default: see what it is)", formats + 1 },
 	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
 	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },
 	{ 0, "writer", "HOW", "how events get into the file (default: pages)", "pages sql" },

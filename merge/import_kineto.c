@@ -74,8 +74,7 @@ static enum lag_status finish(struct lag_kineto *k, const char *path, struct lag
 	enum lag_status st = LAG_OK;
 
 	if (!k->saw_events && !k->saw_header) {
-		return lag_err_set(err, LAG_ERR_INPUT,
-				   "JSON, but not a profiler trace: it has no traceEvents");
+		return lag_err_set(err, LAG_ERR_INPUT, "no profiler trace: it has no traceEvents");
 	}
 	if (k->base_ns < 0 || k->base_ns > INT64_MAX / 2)
 		return lag_err_set(err, LAG_ERR_INPUT, "baseTimeNanoseconds is out of range");

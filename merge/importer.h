@@ -53,4 +53,7 @@ struct lag_importer {
 /* All importers, NULL-terminated, in probing order. */
 extern const struct lag_importer *const lag_importers[];
 
+/* By name; NULL: there is none. */
+const struct lag_importer *lag_importer_find(const char *name);
+
 #endif

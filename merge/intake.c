@@ -154,8 +154,11 @@ static long read_watched(struct lag_input *outer, void *buf, size_t room, struct
 	return n;
 }
 
-static const struct lag_importer *importer_of(const uint8_t *head, size_t n)
+static const struct lag_importer *importer_of(const struct lag_merge *m, const uint8_t *head,
+					      size_t n)
 {
+	if (m->opts->from)
+		return lag_importer_find(m->opts->from);
 	for (size_t i = 0; lag_importers[i]; i++) {
 		if (lag_importers[i]->probe(head, n))
 			return lag_importers[i];
@@ -181,7 +184,7 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 		refuse(in, row, LAG_SOURCE_EMPTY, "the file is empty");
 		return LAG_OK;
 	}
-	importer = importer_of(head, n_head);
+	importer = importer_of(in->m, head, n_head);
 	if (!importer) {
 		refuse(in, row, LAG_SOURCE_REFUSED, "not a trace that laggard can read");
 		return LAG_OK;

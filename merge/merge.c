@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "merge/importer.h"
 #include "merge/names.h"
 #include "merge/state.h"
 #include "schema/db/foreign.h"
@@ -143,6 +144,8 @@ static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_
 	enum lag_status st = LAG_OK;
 	bool found = false;
 
+	if (opts->from && !lag_importer_find(opts->from))
+		return lag_err_set(err, LAG_ERR_USAGE, "no format '%s'", opts->from);
 	for (size_t i = 0; lag_aligners[i]; i++)
 		found = found || strcmp(lag_aligners[i]->name, name) == 0;
 	if (!found)

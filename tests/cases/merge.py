@@ -173,6 +173,25 @@ def check_failures(tmp, run):
         assert not list(tmp.glob("fail.db*")), "a failed merge left a file"
 
 
+def check_from(tmp, run):
+    """Every input is read as what the user says; what it then is not is one line."""
+    lag = sorted(run.glob("*.lag"))[0]
+    laggard("merge", lag, "--from", "lag", "-o", tmp / "from.db")
+    assert rows(tmp / "from.db", "SELECT format, status FROM source") == [("lag", "ok")]
+    (tmp / "cut.json").write_text('  "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2}]')
+    said = laggard("merge", "--help").stdout
+    for name in ("lag", "lagz", "flight", "optable", "kineto", "nsys"):
+        assert re.search(rf"--from(.|\n)*\b{name}\b", said), name
+        for bad in (lag, LAGGARD, tmp / "cut.json"):
+            if name == "lag" and bad == lag:
+                continue
+            done = laggard("merge", "--from", name, bad, "-o", tmp / "bad.db", code=2)
+            assert done.stderr.count("\n") == 1 and str(bad) in done.stderr, (name, bad, done.stderr)
+            assert not (tmp / "bad.db").exists()
+    done = laggard("merge", "--from", "parquet", lag, "-o", tmp / "bad.db", code=2)
+    assert "must be one of: lag" in done.stderr, done.stderr
+
+
 def check_damage_is_named(tmp, run):
     hurt = tmp / "hurt"
     hurt.mkdir()
@@ -249,6 +268,7 @@ def main():
         check_archives(tmp, run, db)
         check_hostile_members(tmp, run, db)
         check_failures(tmp, run)
+        check_from(tmp, run)
         check_damage_is_named(tmp, run)
         check_renames(tmp, run)
         check_schema_page(db)

@@ -182,6 +182,21 @@ static void microseconds_have_their_sign_where_the_output_is_utf8(void **state)
 	lag_buf_release(&out);
 }
 
+static void notes_beyond_the_most_are_counted(void **state)
+{
+	struct lag_table t;
+
+	(void)state;
+	fill(&t, "gemm");
+	for (int i = 1; i <= 1000; i++)
+		lag_table_note(&t, "note %d", i);
+	assert_true(t.n_notes < 1000);
+	assert_int_equal(t.n_notes_more, 1000 - (t.n_notes - 1));
+	assert_string_equal(lag_buf_text(&t.notes[t.n_notes - 2]), "note 255");
+	assert_string_equal(lag_buf_text(&t.notes[t.n_notes - 1]), "and 745 more, not shown");
+	lag_table_release(&t);
+}
+
 static void random_names_leave_json_strict_and_csv_rectangular(void **state)
 {
 	unsigned seed = 1;
@@ -232,6 +247,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_never_cut_and_texts_are_where_it_is_narrow),
 		cmocka_unit_test(a_table_wider_than_the_terminal_comes_in_blocks),
 		cmocka_unit_test(microseconds_have_their_sign_where_the_output_is_utf8),
+		cmocka_unit_test(notes_beyond_the_most_are_counted),
 		cmocka_unit_test(random_names_leave_json_strict_and_csv_rectangular),
 	};
 

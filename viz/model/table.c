@@ -125,12 +125,24 @@ void lag_table_null(struct lag_table *table)
 	}
 }
 
+/* What is beyond the most that a table keeps is counted in its last note. */
+static void count_note(struct lag_table *table)
+{
+	struct lag_buf *last = &table->notes[TABLE_NOTES_MAX - 1];
+
+	lag_buf_clear(last);
+	table->n_notes_more++;
+	lag_buf_printf(last, "and %zu more, not shown", table->n_notes_more);
+}
+
 void lag_table_note(struct lag_table *table, const char *fmt, ...)
 {
 	char line[LAG_ERR_TEXT_MAX];
 	struct lag_buf *notes;
 	va_list ap;
 
+	if (!table->failed && table->n_notes == TABLE_NOTES_MAX)
+		count_note(table);
 	if (table->failed || table->n_notes == TABLE_NOTES_MAX)
 		return;
 	notes = realloc(table->notes, (table->n_notes + 1) * sizeof(*notes));
@@ -146,6 +158,8 @@ void lag_table_note(struct lag_table *table, const char *fmt, ...)
 	lag_buf_puts(&notes[table->n_notes], line);
 	if (notes[table->n_notes++].failed)
 		table->failed = true;
+	if (table->n_notes == TABLE_NOTES_MAX)
+		count_note(table);
 }
 
 const struct lag_cell *lag_table_cell(const struct lag_table *table, size_t row, size_t column)

@@ -59,6 +59,7 @@ struct lag_table {
 	size_t n_rows, cap_rows, next_column;
 	struct lag_buf *notes; /* one line each: reasons for nulls, limits, what was withheld */
 	size_t n_notes;
+	size_t n_notes_more;      /* beyond those; the last of them says how many */
 	enum lag_outcome outcome; /* set by the analysis */
 	bool failed;              /* out of memory: checked once, by lag_table_finish */
 };
