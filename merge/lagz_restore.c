@@ -117,6 +117,7 @@ static enum lag_status finish(struct restore *rs, struct lag_err *err)
 	       sizeof(*rs->file.counters));
 	if (st == LAG_OK && ftruncate(rs->file.fd, end) != 0)
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
+	atomic_store(&rs->file.n_chunks, all);
 	if (st == LAG_OK && (d->bad_chunks || d->bad_records)) {
 		(void)lag_err_set(err, LAG_WARN,
 				  "damaged from byte %llu on; the records before and between are "

@@ -26,12 +26,14 @@ uint64_t lag_hash_bytes(const void *bytes, size_t n)
 	const unsigned char *p = bytes;
 	uint64_t h = 0xcbf29ce484222325u ^ n, word = 0;
 
-	for (size_t left = n; left; left -= left < 8 ? left : 8, p += 8) {
-		word = 0;
-		if (left >= 8) {
-			memcpy(&word, p, 8);
+	for (size_t at = 0; at < n; at += sizeof(word)) {
+		if (n >= sizeof(word)) {
+			/* The last one overlaps what was before it. */
+			memcpy(&word, p + (n - at < sizeof(word) ? n - sizeof(word) : at),
+			       sizeof(word));
 		} else {
-			memcpy(&word, p, left);
+			for (size_t i = 0; i < n; i++)
+				word = word << 8 | p[i];
 		}
 		h = (h ^ word) * 0x9e3779b97f4a7c15u;
 		h ^= h >> 32;

@@ -93,22 +93,15 @@ static uint8_t *put_head(uint8_t *p, struct lag_codec *codec, unsigned kind, uin
 	return which == MAP_GIVEN ? lag_varint_put(p, map) : p;
 }
 
-/* One bit a field that is not as expected. Compares a few more than there are, to do
- * without a branch for each. */
+/* One bit a field that is not as expected; without a branch, and a carry is a bit. */
 INLINE uint32_t changed(const int64_t *field, const int64_t *expected, unsigned n_fields)
 {
-	uint32_t map = 0;
+	uint32_t same = 0;
 
-#pragma GCC unroll 6
-	for (unsigned i = 0; i < n_fields; i += UNROLL) {
-		uint32_t bits = (uint32_t)(field[i] != expected[i]);
-
-		bits |= (uint32_t)(field[i + 1] != expected[i + 1]) << 1;
-		bits |= (uint32_t)(field[i + 2] != expected[i + 2]) << 2;
-		bits |= (uint32_t)(field[i + 3] != expected[i + 3]) << 3;
-		map |= bits << i;
-	}
-	return map & ((UINT32_C(1) << n_fields) - 1);
+#pragma GCC unroll 24
+	for (unsigned i = n_fields; i-- > 0;)
+		same += same + (((uint64_t)field[i] ^ (uint64_t)expected[i]) < 1);
+	return ~same & ((UINT32_C(1) << n_fields) - 1);
 }
 
 /* What a recorded value lets expect next: fields that count on go on by as much as last time, when that
@@ -124,47 +117,85 @@ INLINE int64_t expect_next(int64_t v, int64_t *last, bool counts_on)
 	return lag_plus(v, step <= STEP_MAX ? (int64_t)step : 1);
 }
 
-/* The fields of a record whose bits are set in map. */
-INLINE uint8_t *put_fields(uint8_t *p, struct lag_codec *codec, const struct lag_record *rec,
-			   unsigned kind, uint32_t map)
+/* What the codec holds of a kind. */
+struct slots {
+	int64_t *expected, *next, *last;
+	int64_t time;
+};
+
+INLINE struct slots slots_of(struct lag_codec *codec, unsigned kind)
 {
-	const unsigned n_fields = shapes[kind].n_fields, at = shapes[kind].at;
-	int64_t *expected = codec->expected + at, *next = codec->next + at,
-		*last = codec->last + at;
-	int64_t time = expected[0];
+	const unsigned at = shapes[kind].at;
 
-#pragma GCC unroll 24
-	for (unsigned i = 0; i < n_fields; i++) {
-		const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
-		int64_t v = rec->field[i];
+	return (struct slots){ codec->expected + at, codec->next + at, codec->last + at,
+			       codec->expected[at] };
+}
 
-		if (!(map >> i & 1)) {
-			if (counts_on && v != LAG_NONE)
-				next[i] = expected[i] = expect_next(v, &last[i], true);
-		} else if (timed) {
-			int64_t diff = lag_minus(v, time);
-
-			p = lag_varint_put(p, i ? (uint64_t)diff : lag_zigzag(diff));
-			time = v;
-		} else if (v == LAG_NONE) {
-			/* No difference to what was expected has no bit: 0 is free to say this, or that
-			 * the field is recorded again. */
-			*p++ = 0;
-			expected[i] = LAG_NONE;
-		} else {
-			p = lag_varint_put(p, lag_zigzag(lag_minus(v, next[i])));
-			next[i] = expected[i] = expect_next(v, &last[i], counts_on);
-		}
-	}
+INLINE void leave_slots(struct lag_codec *codec, struct slots *s, unsigned kind,
+			const int64_t *field)
+{
 	if (times[kind] & 1) {
-		expected[0] = time;
-		codec->time_ns = rec->field[0];
+		s->expected[0] = s->time;
+		codec->time_ns = field[0];
+	}
+}
+
+INLINE uint8_t *put_field(uint8_t *p, struct slots *s, unsigned kind, uint32_t map, unsigned i,
+			  int64_t v)
+{
+	const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
+
+	if (!(map & UINT32_C(1) << i)) {
+		if (counts_on && v != LAG_NONE)
+			s->next[i] = s->expected[i] = expect_next(v, &s->last[i], true);
+	} else if (timed) {
+		int64_t diff = lag_minus(v, s->time);
+
+		p = lag_varint_put(p, i ? (uint64_t)diff : lag_zigzag(diff));
+		s->time = v;
+	} else if (v == LAG_NONE) {
+		/* No difference to what was expected has no bit: 0 is free to say this, or that the
+		 * field is recorded again. */
+		*p++ = 0;
+		s->expected[i] = LAG_NONE;
+	} else {
+		p = lag_varint_put(p, lag_zigzag(lag_minus(v, s->next[i])));
+		s->next[i] = s->expected[i] = expect_next(v, &s->last[i], counts_on);
 	}
 	return p;
 }
 
+/* For a kind that the compiler knows: all fields in a straight line. */
+INLINE uint8_t *put_line(uint8_t *p, struct lag_codec *codec, unsigned kind, uint32_t map,
+			 const int64_t *field)
+{
+	const unsigned n_fields = shapes[kind].n_fields;
+	struct slots s = slots_of(codec, kind);
+
+#pragma GCC unroll 24
+	for (unsigned i = 0; i < n_fields; i++)
+		p = put_field(p, &s, kind, map, i, field[i]);
+	leave_slots(codec, &s, kind, field);
+	return p;
+}
+
+/* For any kind: the fields with something to do. */
+static uint8_t *put_loop(uint8_t *p, struct lag_codec *codec, unsigned kind, uint32_t map,
+			 const int64_t *field)
+{
+	struct slots s = slots_of(codec, kind);
+
+	for (uint32_t left = map | counts[kind]; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+
+		p = put_field(p, &s, kind, map, i, field[i]);
+	}
+	leave_slots(codec, &s, kind, field);
+	return p;
+}
+
 INLINE size_t encode(uint8_t *out, struct lag_codec *codec, const struct lag_record *rec,
-		     unsigned kind)
+		     unsigned kind, bool usual)
 {
 	uint32_t map;
 	uint8_t *p;
@@ -173,7 +204,8 @@ INLINE size_t encode(uint8_t *out, struct lag_codec *codec, const struct lag_rec
 		start_kind(codec, kind);
 	map = changed(rec->field, codec->expected + shapes[kind].at, shapes[kind].n_fields);
 	p = put_head(out, codec, kind, map | rec->newer);
-	p = put_fields(p, codec, rec, kind, map);
+	p = usual ? put_line(p, codec, kind, map, rec->field)
+		  : put_loop(p, codec, kind, map, rec->field);
 	if (kind == LAG_REC_string)
 		p = lag_varint_put(p, rec->n_bytes);
 	if (rec->n_bytes)
@@ -194,17 +226,21 @@ size_t lag_record_encode(uint8_t *out, size_t room, struct lag_codec *codec,
 	/* The same code for all; for the many of a trace with their fields in a straight line. */
 	switch (rec->kind) {
 	case LAG_REC_kernel:
-		return encode(out, codec, rec, LAG_REC_kernel);
+		return encode(out, codec, rec, LAG_REC_kernel, true);
 	case LAG_REC_api:
-		return encode(out, codec, rec, LAG_REC_api);
+		return encode(out, codec, rec, LAG_REC_api, true);
 	case LAG_REC_external:
-		return encode(out, codec, rec, LAG_REC_external);
+		return encode(out, codec, rec, LAG_REC_external, true);
 	case LAG_REC_range:
-		return encode(out, codec, rec, LAG_REC_range);
+		return encode(out, codec, rec, LAG_REC_range, true);
 	case LAG_REC_range_end:
-		return encode(out, codec, rec, LAG_REC_range_end);
+		return encode(out, codec, rec, LAG_REC_range_end, true);
+	case LAG_REC_op:
+		return encode(out, codec, rec, LAG_REC_op, true);
+	case LAG_REC_op_end:
+		return encode(out, codec, rec, LAG_REC_op_end, true);
 	default:
-		return encode(out, codec, rec, rec->kind);
+		return encode(out, codec, rec, rec->kind, false);
 	}
 }
 
@@ -247,55 +283,77 @@ static const uint8_t *skip_fields(const uint8_t *p, const uint8_t *end, uint32_t
 	return p;
 }
 
-INLINE const uint8_t *get_fields(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
-				 int64_t *field, unsigned kind, uint32_t map)
+/* Field i, whose *v is what was expected. */
+INLINE const uint8_t *get_field(const uint8_t *p, const uint8_t *end, struct slots *s,
+				unsigned kind, uint32_t map, unsigned i, int64_t *v)
 {
-	const unsigned n_fields = shapes[kind].n_fields, at = shapes[kind].at;
-	int64_t *expected = codec->expected + at, *next = codec->next + at,
-		*last = codec->last + at;
-	int64_t time = expected[0];
-	uint64_t u = 0;
+	const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
+	uint64_t u;
 
-#pragma GCC unroll 24
-	for (unsigned i = 0; i < n_fields; i++) {
-		const bool timed = times[kind] >> i & 1, counts_on = counts[kind] >> i & 1;
-		int64_t v = expected[i];
-
-		if (!(map >> i & 1)) {
-			field[i] = v;
-			if (counts_on && v != LAG_NONE)
-				next[i] = expected[i] = expect_next(v, &last[i], true);
-			continue;
-		}
-		p = lag_varint_get(p, end, &u);
-		if (!p)
-			return NULL;
-		if (timed) {
-			field[i] = time = lag_plus(time, i ? (int64_t)u : lag_unzigzag(u));
-			continue;
-		}
-		v = u || v == LAG_NONE ? lag_plus(next[i], lag_unzigzag(u)) : LAG_NONE;
-		field[i] = expected[i] = v;
-		if (v != LAG_NONE)
-			next[i] = expected[i] = expect_next(v, &last[i], counts_on);
+	if (!(map & UINT32_C(1) << i)) {
+		if (counts_on && *v != LAG_NONE)
+			s->next[i] = s->expected[i] = expect_next(*v, &s->last[i], true);
+		return p;
 	}
-	if (times[kind] & 1) {
-		expected[0] = time;
-		codec->time_ns = field[0];
+	p = lag_varint_get(p, end, &u);
+	if (!p)
+		return NULL;
+	if (timed) {
+		*v = s->time = lag_plus(s->time, i ? (int64_t)u : lag_unzigzag(u));
+		return p;
 	}
+	*v = u || *v == LAG_NONE ? lag_plus(s->next[i], lag_unzigzag(u)) : LAG_NONE;
+	s->expected[i] = *v;
+	if (*v != LAG_NONE)
+		s->next[i] = s->expected[i] = expect_next(*v, &s->last[i], counts_on);
 	return p;
 }
 
-static const uint8_t *get_fields_of(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
-				    int64_t *field, unsigned kind, uint32_t map)
+INLINE const uint8_t *get_line(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
+			       unsigned kind, uint32_t map, int64_t *field)
+{
+	const unsigned n_fields = shapes[kind].n_fields;
+	struct slots s = slots_of(codec, kind);
+
+#pragma GCC unroll 24
+	for (unsigned i = 0; i < n_fields; i++) {
+		int64_t v = s.expected[i];
+
+		p = get_field(p, end, &s, kind, map, i, &v);
+		if (!p)
+			return NULL;
+		field[i] = v;
+	}
+	leave_slots(codec, &s, kind, field);
+	return p;
+}
+
+static const uint8_t *get_loop(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
+			       unsigned kind, uint32_t map, int64_t *field)
+{
+	struct slots s = slots_of(codec, kind);
+
+	for (unsigned i = 0; i < shapes[kind].n_fields; i += UNROLL)
+		memcpy(field + i, s.expected + i, UNROLL * sizeof(*field));
+	for (uint32_t left = map | counts[kind]; left && p; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+
+		p = get_field(p, end, &s, kind, map, i, &field[i]);
+	}
+	leave_slots(codec, &s, kind, field);
+	return p;
+}
+
+static const uint8_t *get_fields(const uint8_t *p, const uint8_t *end, struct lag_codec *codec,
+				 unsigned kind, uint32_t map, int64_t *field)
 {
 	switch (kind) {
 	case LAG_REC_kernel:
-		return get_fields(p, end, codec, field, LAG_REC_kernel, map);
+		return get_line(p, end, codec, LAG_REC_kernel, map, field);
 	case LAG_REC_api:
-		return get_fields(p, end, codec, field, LAG_REC_api, map);
+		return get_line(p, end, codec, LAG_REC_api, map, field);
 	default:
-		return get_fields(p, end, codec, field, kind, map);
+		return get_loop(p, end, codec, kind, map, field);
 	}
 }
 
@@ -312,7 +370,7 @@ enum lag_status lag_record_decode(const uint8_t *in, size_t n, size_t *used,
 		return LAG_ERR_INPUT;
 	known = map & ((UINT32_C(1) << shapes[kind].n_fields) - 1);
 	if (shapes[kind].n_fields)
-		p = get_fields_of(p, end, codec, rec->field, kind, known);
+		p = get_fields(p, end, codec, kind, known, rec->field);
 	rec->kind = (enum lag_record_kind)kind;
 	rec->newer = map & ~known;
 	rec->bytes = (const char *)p;

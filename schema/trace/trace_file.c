@@ -346,7 +346,14 @@ void lag_trace_file_close(struct lag_trace_file *file)
 	}
 	if (file->head)
 		munmap(file->head, LAG_CHUNKS_AT);
-	if (file->fd >= 0)
+	if (file->fd >= 0) {
+		off_t end = chunk_at(atomic_load(&file->n_chunks));
+		struct stat st;
+
+		/* Space that was taken for chunks to come. */
+		if (file->head && still_ours(file) && !fstat(file->fd, &st) && st.st_size > end)
+			(void)ftruncate(file->fd, end);
 		close(file->fd);
+	}
 	*file = (struct lag_trace_file){ .fd = -1 };
 }

@@ -77,7 +77,7 @@ void lag_trace_file_settle(struct lag_trace_file *file);
  * process its life (SIGXFSZ). */
 bool lag_trace_may_grow(uint64_t end);
 
-/* Unmaps and closes. Producers must have been closed. */
+/* Unmaps, cuts off what lies behind the last chunk, and closes. Producers must have been closed. */
 void lag_trace_file_close(struct lag_trace_file *file);
 
 /* A producer starts with zeroed memory (calloc or mmap). */

@@ -6,35 +6,13 @@ import os
 import pathlib
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
-LAGGARD = os.environ["LAGGARD"]
+from lib_bench import BUILD, LAGGARD, heading, line, program, timed
+
 STEPS = sys.argv[1] if len(sys.argv) > 1 else "60"
-
-
-def timed(*command):
-    start = time.monotonic()
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 3):
-        sys.exit(f"{command}: {done.stderr}")
-    return time.monotonic() - start, done
-
-
-def line(what, ours, reference, unit, of, higher_is_better):
-    ratio = ours / reference if higher_is_better else reference / ours
-    print(f"{what:<34} {ours:>10.3g} {reference:>10.3g} {unit:<14} {ratio:>7.2f}x  {of}", flush=True)
-
-
-def program(name, work, higher_is_better):
-    """Lines of a program that measures both sides itself."""
-    _, done = timed(BUILD / "tests/bench" / name, work)
-    for row in done.stdout.splitlines():
-        name, ours, reference, unit, _, of = row.split("\t")
-        line(name, float(ours), float(reference), unit, of, higher_is_better)
 
 
 def insert_seconds(work, n):
@@ -74,9 +52,8 @@ def packing(work, n):
 def main():
     with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
         work = pathlib.Path(folder)
-        print(f"{'what':<34} {'laggard':>10} {'reference':>10} {'unit':<14} {'ratio':>8}  reference is")
-        program("bench_append", work, False)
-        program("bench_load", work, True)
+        heading()
+        program("bench_load", True, work)
         timed(BUILD / "mktrace", "--out", work / "run", "--pp", "4", "--dp", "2", "--microbatches", "8",
               "--layers", "8", "--steps", STEPS)
         seconds, _ = timed(LAGGARD, "merge", "-q", "-o", work / "run.db", work / "run")

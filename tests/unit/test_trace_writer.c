@@ -80,7 +80,8 @@ static bool append_op(struct lag_trace_producer *prod, int64_t n)
 	rec.op.comm_id = 1;
 	rec.op.func = LAG_FUNC_SEND;
 	rec.op.sources = LAG_OP_FROM_CALL;
-	rec.op.count = n * INT64_C(0x1e3779b97f4a7c15); /* nothing that takes few bytes */
+	rec.op.count = (int64_t)((uint64_t)n *
+				 UINT64_C(0x1e3779b97f4a7c15)); /* nothing that takes few bytes */
 	return lag_trace_append(prod, &rec);
 }
 
