@@ -236,7 +236,7 @@ static enum lag_status next_block(struct lag_packed_reader *rd, struct lag_err *
 {
 	struct lag_packed_block b;
 	long n = read_all(rd, &b, sizeof(b), err);
-	bool whole, cut;
+	bool whole = false, cut = true;
 	enum lag_status st;
 
 	rd->n = 0;
