@@ -143,7 +143,7 @@ static enum lag_status sort_kind(struct lag_part *part, enum lag_record_kind kin
 					    sizeof(int64_t) };
 
 	return lag_sort(vec->items, vec->n, vec->item_size,
-			kind == LAG_REC_api ? by_item_moment : by_item_start, &order, scratch);
+			kind > LAG_REC_memset ? by_item_moment : by_item_start, &order, scratch);
 }
 
 _Static_assert(offsetof(struct lag_rec_kernel, stream) == offsetof(struct lag_rec_memcpy, stream) &&
@@ -299,6 +299,8 @@ enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc, struct lag_
 		st = sort_kind(&p->part, taken[k].record, &scratch);
 	if (st == LAG_OK)
 		st = sort_kind(&p->part, LAG_REC_api, &scratch);
+	if (st == LAG_OK)
+		st = sort_kind(&p->part, LAG_REC_sync, &scratch);
 	lag_vec_release(&scratch);
 	if (st == LAG_OK)
 		st = take_shapes(&ga);

@@ -51,6 +51,15 @@ static int outer_first(const void *left, const void *right, void *state)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
+/* Records, and what stands for them, begin with their start. */
+static int by_start(const void *left, const void *right, void *state)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	(void)state;
+	return a < b ? -1 : a > b;
+}
+
 static bool same_stack(const struct mark *a, const struct mark *b)
 {
 	return a->tid == b->tid && a->domain == b->domain;
@@ -324,8 +333,12 @@ static enum lag_status drop_running_twins(struct lag_part *part)
 enum lag_status lag_merge_pair(struct lag_proc *p, struct lag_err *err)
 {
 	uint64_t orphans = 0, unclosed = 0;
-	enum lag_status st = pair_pushes(&p->part, &orphans);
+	enum lag_status st = lag_vec_sort(LAG_PART_VEC(&p->part, range), by_start, NULL);
 
+	if (st == LAG_OK)
+		st = lag_vec_sort(LAG_PART_VEC(&p->part, op), by_start, NULL);
+	if (st == LAG_OK)
+		st = pair_pushes(&p->part, &orphans);
 	if (st == LAG_OK)
 		st = pair_starts(&p->part, &orphans);
 	if (st == LAG_OK)

@@ -32,12 +32,12 @@ static int64_t known_state(int64_t state)
 	return state >= LAG_OP_ENQUEUED && state <= LAG_OP_COMPLETED ? state : LAG_NONE;
 }
 
-enum lag_status lag_write_seen(struct lag_writer *w, struct lag_proc *p, uint32_t seen,
-			       struct lag_err *err)
+static enum lag_status write_seen(struct lag_writer *w, const struct lag_proc *p, int64_t op_id,
+				  uint32_t seen, struct lag_err *err)
 {
 	const struct lag_rec_op_seen *s = &LAG_PART_AT(&p->part, op_seen, seen);
 	struct lag_value row[] = {
-		LAG_INT(w->op_id),
+		LAG_INT(op_id),
 		LAG_INT(known_state(s->state)),
 		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, s->started_ns)),
 		LAG_INT(lag_merge_corrected(w->m, p, LAG_HOST_CLOCK, s->completed_ns)),
@@ -48,6 +48,22 @@ enum lag_status lag_write_seen(struct lag_writer *w, struct lag_proc *p, uint32_
 	};
 
 	return lag_db_insert(w->db, LAG_TABLE_op_seen, row, sizeof(row) / sizeof(row[0]), err);
+}
+
+enum lag_status lag_write_seen(struct lag_writer *w, const struct lag_write_proc *wp,
+			       struct lag_err *err)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < wp->p->op_links.n && st == LAG_OK; i++) {
+		uint32_t ref = LAG_OP_LINK_AT(wp->p, i)->seen_ref;
+
+		if (ref) {
+			st = write_seen(w, wp->p, wp->first_id[LAG_ROWS_OP] + (int64_t)i, ref - 1,
+					err);
+		}
+	}
+	return st;
 }
 
 enum lag_status lag_write_progress(struct lag_writer *w, struct lag_proc *p, struct lag_err *err)

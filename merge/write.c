@@ -1,70 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The database: events rank by rank, facts, indexes and views. */
+/* The database: ids as sums of what comes before, then all tables at once, in runs of rows that any thread
+ * may take. */
 #include "merge/write.h"
 
-#include <stdlib.h>
+#include "schema/db/db_run.h"
 
-#define PROGRESS_EVERY 8192
+#define RUN_ROWS   ((size_t)1 << 20)
+#define BATCH_ROWS 256
 
-enum lag_status lag_writer_count(struct lag_writer *w, struct lag_err *err)
+/* Rows [from, until) of one table and process; NULL source: all that is not written in runs. */
+struct job {
+	const struct lag_row_source *source;
+	const struct lag_write_proc *wp;
+	int64_t first_id;
+	size_t from, until;
+};
+
+struct jobs {
+	struct lag_writer *w;
+	struct lag_vec list; /* struct job */
+};
+
+/* ---- one run ---- */
+
+static enum lag_status write_batch(struct jobs *jobs, const struct job *job, struct lag_db_run *run,
+				   size_t from, size_t n, struct lag_err *err)
 {
-	if (++w->n_events % PROGRESS_EVERY)
-		return LAG_OK;
-	return lag_merge_advance(w->m, PROGRESS_EVERY, err);
+	int64_t rows[BATCH_ROWS * LAG_ROW_COLUMNS_MAX];
+	const struct lag_row_source *source = job->source;
+	enum lag_status st;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t *row = &rows[i * source->n_columns];
+
+		row[0] = job->first_id + (int64_t)(from + i);
+		source->fill(jobs->w, job->wp, from + i, row);
+	}
+	st = lag_db_run_add(run, rows, source->n_columns, n, err);
+	return st == LAG_OK ? lag_merge_advance(jobs->w->m, source->counts ? n : 0, err) : st;
 }
 
-static uint64_t count_events(struct lag_proc *p)
+static enum lag_status write_run(struct jobs *jobs, const struct job *job, struct lag_err *err)
 {
-	return (uint64_t)p->gpu.n + LAG_PART_COUNT(&p->part, api) + LAG_PART_COUNT(&p->part, sync) +
-	       LAG_PART_COUNT(&p->part, range) + LAG_PART_COUNT(&p->part, op);
-}
+	struct lag_db_run *run = NULL;
+	enum lag_status st = lag_db_run_open(jobs->w->db, job->source->table, &run, err);
 
-static enum lag_status write_all(void *state, size_t i, struct lag_err *err)
-{
-	struct lag_writer *w = state;
-	enum lag_status st = LAG_OK;
-	uint64_t at;
+	for (size_t at = job->from; at < job->until && st == LAG_OK; at += BATCH_ROWS) {
+		size_t n = job->until - at < BATCH_ROWS ? job->until - at : BATCH_ROWS;
 
-	(void)i;
-	for (int64_t r = 0; r < w->m->world_size && st == LAG_OK; r++) {
-		if (lag_map_find(&w->m->rank_proc, (uint64_t)r, &at))
-			st = lag_write_events(w, LAG_PROC_AT(w->m, at), err);
+		st = write_batch(jobs, job, run, at, n, err);
 	}
 	if (st == LAG_OK)
-		st = lag_write_facts(w, err);
-	if (st == LAG_OK)
-		st = lag_db_writer_finish(w->db, err);
+		return lag_db_run_end(run, err);
+	lag_db_run_drop(run);
 	return st;
 }
 
-static uint64_t count_all(struct lag_merge *m)
+static enum lag_status do_job(void *state, size_t i, struct lag_err *err)
 {
-	uint64_t n = 0, at;
+	struct jobs *jobs = state;
+	const struct job *job = &LAG_VEC_AT(&jobs->list, struct job, i);
 
-	for (int64_t r = 0; r < m->world_size; r++) {
-		if (lag_map_find(&m->rank_proc, (uint64_t)r, &at))
-			n += count_events(LAG_PROC_AT(m, at));
+	return job->source ? write_run(jobs, job, err) : lag_write_facts(jobs->w, err);
+}
+
+/* ---- all of them ---- */
+
+static enum lag_status plan(void *state, size_t i, struct lag_err *err)
+{
+	struct lag_writer *w = state;
+
+	return lag_write_plan(w, LAG_WRITE_PROC_AT(w, i), err);
+}
+
+static enum lag_status list_procs(struct lag_writer *w)
+{
+	uint64_t at;
+
+	for (int64_t r = 0; r < w->m->world_size; r++) {
+		struct lag_write_proc *wp;
+
+		if (!lag_map_find(&w->m->rank_proc, (uint64_t)r, &at))
+			continue;
+		wp = lag_vec_push(&w->procs);
+		if (!wp)
+			return LAG_ERR_SYSTEM;
+		wp->p = LAG_PROC_AT(w->m, at);
+		wp->gpu_order = wp->gpu_place = wp->names =
+			(struct lag_vec)LAG_VEC_SPILLED(uint32_t, w->m->spill);
 	}
-	return n;
+	return LAG_OK;
+}
+
+static enum lag_status list_job(struct jobs *jobs, enum lag_rows rows,
+				const struct lag_write_proc *wp, int64_t first_id, size_t n)
+{
+	for (size_t at = 0; at < n; at += RUN_ROWS) {
+		struct job *job = lag_vec_push(&jobs->list);
+
+		if (!job)
+			return LAG_ERR_SYSTEM;
+		*job = (struct job){ &lag_row_sources[rows], wp, first_id, at,
+				     n - at < RUN_ROWS ? n : at + RUN_ROWS };
+	}
+	return LAG_OK;
+}
+
+/* Gives out ids and lists what there is to do; *n_events: rows that are events. */
+static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
+{
+	struct lag_writer *w = jobs->w;
+	int64_t next_id[LAG_ROWS_LIMIT];
+	struct job *facts = lag_vec_push(&jobs->list);
+	enum lag_status st = facts ? LAG_OK : LAG_ERR_SYSTEM;
+
+	for (int t = 0; t < LAG_ROWS_LIMIT; t++)
+		next_id[t] = 1;
+	for (size_t i = 0; i < w->procs.n && st == LAG_OK; i++) {
+		struct lag_write_proc *wp = LAG_WRITE_PROC_AT(w, i);
+
+		for (unsigned t = 0; t < LAG_ROWS_INSTANCE && st == LAG_OK; t++) {
+			size_t n = lag_row_sources[t].count(w, wp);
+
+			wp->first_id[t] = next_id[t];
+			next_id[t] += (int64_t)n;
+			*n_events += lag_row_sources[t].counts ? n : 0;
+			st = list_job(jobs, t, wp, wp->first_id[t], n);
+		}
+	}
+	if (st == LAG_OK)
+		st = list_job(jobs, LAG_ROWS_INSTANCE, NULL, 1, w->m->instances.n);
+	return st;
+}
+
+static enum lag_status finish(void *state, size_t i, struct lag_err *err)
+{
+	struct lag_writer *w = state;
+
+	(void)i;
+	return lag_db_writer_finish(w->db, err);
+}
+
+static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt *receipt,
+				 struct lag_err *err)
+{
+	struct jobs jobs = { .w = w, .list = LAG_VEC_INIT(struct job) };
+	enum lag_status st = list_procs(w);
+
+	if (st == LAG_OK)
+		st = list_jobs(&jobs, &receipt->n_events);
+	if (st != LAG_OK)
+		(void)lag_err_set(err, st, "no memory to write events");
+	lag_merge_phase(w->m, LAG_MERGE_WRITE, receipt->n_events);
+	if (st == LAG_OK)
+		st = lag_merge_tasks(w->m, w->procs.n, plan, w, err);
+	if (st == LAG_OK)
+		st = lag_write_names(w, err);
+	if (st == LAG_OK)
+		st = lag_merge_tasks(w->m, jobs.list.n, do_job, &jobs, err);
+	if (st == LAG_OK)
+		st = lag_merge_tasks(w->m, 1, finish, w, err);
+	lag_vec_release(&jobs.list);
+	return st;
+}
+
+static void release(struct lag_writer *w)
+{
+	for (size_t i = 0; i < w->procs.n; i++) {
+		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->gpu_order);
+		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->gpu_place);
+		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->names);
+	}
+	lag_vec_release(&w->procs);
+	lag_db_writer_close(w->db);
+	lag_renames_release(&w->renames);
 }
 
 enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 				struct lag_merge_receipt *receipt, struct lag_err *err)
 {
 	struct lag_db_writer_opts opts = { .writer = m->opts->writer };
-	struct lag_writer w = { .m = m };
+	struct lag_writer w = { .m = m, .procs = LAG_VEC_INIT(struct lag_write_proc) };
 	enum lag_status st = LAG_OK;
 
 	if (m->opts->rename_path)
 		st = lag_renames_load(m->opts->rename_path, &w.renames, err);
 	if (st == LAG_OK)
 		st = lag_db_writer_open(path, &opts, &w.db, err);
-	lag_merge_phase(m, LAG_MERGE_WRITE, count_all(m));
 	if (st == LAG_OK)
-		st = lag_merge_tasks(m, 1, write_all, &w, err);
-	receipt->n_events = w.n_events;
-	lag_db_writer_close(w.db);
-	lag_renames_release(&w.renames);
-	lag_map_release(&w.kernel_names);
+		st = write_all(&w, receipt, err);
+	release(&w);
 	return st;
 }

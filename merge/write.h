@@ -7,30 +7,69 @@
 #include "merge/state.h"
 #include "schema/db/db_write.h"
 
+/* Tables whose rows several threads make at once. */
+enum lag_rows {
+	LAG_ROWS_GPU,
+	LAG_ROWS_API,
+	LAG_ROWS_SYNC,
+	LAG_ROWS_RANGE,
+	LAG_ROWS_LAUNCH,
+	LAG_ROWS_OP,
+	LAG_ROWS_INSTANCE, /* of no process: the last one's */
+	LAG_ROWS_LIMIT
+};
+
+/* A process with a rank, and the id of its first row in each table. */
+struct lag_write_proc {
+	struct lag_proc *p;
+	int64_t first_id[LAG_ROWS_LIMIT];
+	/* By corrected start, where that is another order than the array's: uint32_t place -> index and
+	 * index -> place. Empty: the same. */
+	struct lag_vec gpu_order, gpu_place;
+	struct lag_vec names; /* uint32_t: names of its GPU events in order of their first use */
+};
+
+#define LAG_COPY_KINDS 11
+
 struct lag_writer {
 	struct lag_merge *m;
 	struct lag_db_writer *db;
 	struct lag_renames renames;
-	struct lag_map kernel_names; /* string ids written to kernel_name */
-	uint64_t n_events;
-	/* Last id given, by table. */
-	int64_t gpu_id, api_id, sync_id, range_id, launch_id, op_id;
+	struct lag_vec procs; /* struct lag_write_proc, by rank */
+	/* String ids of what stands for the names of copies, by kind, and of sets. */
+	int64_t copy_names[LAG_COPY_KINDS], set_name;
 };
 
-/* One more event is written; now and then this asks whether to go on. */
-enum lag_status lag_writer_count(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
+#define LAG_WRITE_PROC_AT(w, i) (&LAG_VEC_AT(&(w)->procs, struct lag_write_proc, i))
 
-/* Events of one process with a rank. */
-enum lag_status lag_write_events(struct lag_writer *w, struct lag_proc *p,
-				 struct lag_err *err) LAG_MUST_USE;
+/* One table: how many rows of wp there are, and row i of them. Both are for any thread. */
+struct lag_row_source {
+	enum lag_table table;
+	size_t n_columns;
+	bool counts; /* as events of the trace */
+	size_t (*count)(const struct lag_writer *w, const struct lag_write_proc *wp);
+	void (*fill)(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
+		     int64_t *row);
+};
 
-/* What the host had seen of the operation written last; how far the process had come (seen.c). */
-enum lag_status lag_write_seen(struct lag_writer *w, struct lag_proc *p, uint32_t seen,
+#define LAG_ROW_COLUMNS_MAX 21
+
+extern const struct lag_row_source lag_row_sources[LAG_ROWS_LIMIT];
+
+/* Order of one process's GPU events, and the names they use. */
+enum lag_status lag_write_plan(struct lag_writer *w, struct lag_write_proc *wp,
+			       struct lag_err *err) LAG_MUST_USE;
+
+/* Rows of the kernels' names that all plans found; gives copies and sets theirs. */
+enum lag_status lag_write_names(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
+
+/* What the host had seen of the operations; how far the process had come (seen.c). */
+enum lag_status lag_write_seen(struct lag_writer *w, const struct lag_write_proc *wp,
 			       struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_write_progress(struct lag_writer *w, struct lag_proc *p,
 				   struct lag_err *err) LAG_MUST_USE;
 
-/* Everything that is not an event; strings last, since writing makes new ones. */
+/* Everything that several threads do not write. */
 enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_write_losses(struct lag_writer *w, uint32_t proc,

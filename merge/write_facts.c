@@ -222,39 +222,6 @@ static enum lag_status write_comms(struct lag_writer *w, struct lag_err *err)
 	return st;
 }
 
-static enum lag_status write_instances(struct lag_writer *w, struct lag_err *err)
-{
-	enum lag_status st = LAG_OK;
-
-	for (size_t i = 0; i < w->m->instances.n && st == LAG_OK; i++) {
-		const struct lag_instance_row *r = LAG_INSTANCE_AT(w->m, i);
-		int64_t row[19] = {
-			(int64_t)i + 1,
-			(int64_t)r->comm + 1,
-			r->func,
-			r->seq,
-			r->src,
-			r->dst,
-			r->bytes,
-			r->datatype,
-			r->n_members,
-			r->n_recorded,
-			r->n_started,
-			r->n_finished,
-			r->first_start_ns,
-			r->last_start_ns,
-			r->first_end_ns,
-			r->last_end_ns,
-			r->last_rank,
-			r->lead_ns,
-			(int64_t)r->flags,
-		};
-
-		st = lag_db_insert_ints(w->db, LAG_TABLE_instance, row, 19, err);
-	}
-	return st;
-}
-
 static enum lag_status write_quarantine(struct lag_writer *w, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
@@ -327,7 +294,7 @@ static enum lag_status write_pool(struct lag_writer *w, struct lag_err *err)
 enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err)
 {
 	enum lag_status (*const tables[])(struct lag_writer *, struct lag_err *) = {
-		write_meta,      write_sources,    write_ranks,    write_comms, write_instances,
+		write_meta,      write_sources,    write_ranks,    write_comms,
 		lag_write_clock, write_quarantine, write_findings, write_pool
 	};
 	enum lag_status st = LAG_OK;
@@ -341,6 +308,8 @@ enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err)
 		if (st == LAG_OK)
 			st = lag_write_losses(w, i, err);
 	}
+	for (size_t i = 0; i < w->procs.n && st == LAG_OK; i++)
+		st = lag_write_seen(w, LAG_WRITE_PROC_AT(w, i), err);
 	for (size_t i = 0; i < COUNT(tables) && st == LAG_OK; i++)
 		st = tables[i](w, err);
 	return st;
