@@ -7,6 +7,7 @@
 
 #define RUN_ROWS   ((size_t)1 << 20)
 #define BATCH_ROWS 256
+#define SMALL_ROWS 65536
 
 /* Rows [from, until) of one table and process; NULL source: all that is not written in runs. */
 struct job {
@@ -145,6 +146,7 @@ static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt 
 				 struct lag_err *err)
 {
 	struct jobs jobs = { .w = w, .list = LAG_VEC_INIT(struct job) };
+	struct lag_parallel how = w->m->parallel;
 	enum lag_status st = list_procs(w);
 
 	if (st == LAG_OK)
@@ -156,8 +158,11 @@ static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt 
 		st = lag_merge_tasks(w->m, w->procs.n, plan, w, err);
 	if (st == LAG_OK)
 		st = lag_write_names(w, err);
+	/* The fewer the rows, the less is to be won; and one thread makes the same bytes each time. */
+	if (receipt->n_events < SMALL_ROWS)
+		how.n_threads = 1;
 	if (st == LAG_OK)
-		st = lag_merge_tasks(w->m, jobs.list.n, do_job, &jobs, err);
+		st = lag_parallel_run(&how, jobs.list.n, do_job, &jobs, err);
 	if (st == LAG_OK)
 		st = lag_merge_tasks(w->m, 1, finish, w, err);
 	lag_vec_release(&jobs.list);
