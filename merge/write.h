@@ -44,12 +44,12 @@ struct lag_writer {
 
 /* One table: how many rows of wp there are, and row i of them. Both are for any thread. */
 struct lag_row_source {
-	enum lag_table table;
 	size_t n_columns;
-	bool counts; /* as events of the trace */
 	size_t (*count)(const struct lag_writer *w, const struct lag_write_proc *wp);
 	void (*fill)(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
 		     int64_t *row);
+	enum lag_table table;
+	bool counts; /* as events of the trace */
 };
 
 #define LAG_ROW_COLUMNS_MAX 21

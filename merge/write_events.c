@@ -248,11 +248,11 @@ static void fill_instance(const struct lag_writer *w, const struct lag_write_pro
 }
 
 const struct lag_row_source lag_row_sources[LAG_ROWS_LIMIT] = {
-	[LAG_ROWS_GPU] = { LAG_TABLE_gpu_event, 21, true, count_gpu, fill_gpu },
-	[LAG_ROWS_API] = { LAG_TABLE_api_call, 11, true, count_api, fill_api },
-	[LAG_ROWS_SYNC] = { LAG_TABLE_gpu_sync, 13, true, count_sync, fill_sync },
-	[LAG_ROWS_RANGE] = { LAG_TABLE_nvtx_range, 15, true, count_range, fill_range },
-	[LAG_ROWS_LAUNCH] = { LAG_TABLE_nccl_launch, 11, false, count_launches, fill_launch },
-	[LAG_ROWS_OP] = { LAG_TABLE_nccl_op, 20, true, count_ops, fill_op },
-	[LAG_ROWS_INSTANCE] = { LAG_TABLE_instance, 19, false, count_instances, fill_instance },
+	[LAG_ROWS_GPU] = { 21, count_gpu, fill_gpu, LAG_TABLE_gpu_event, true },
+	[LAG_ROWS_API] = { 11, count_api, fill_api, LAG_TABLE_api_call, true },
+	[LAG_ROWS_SYNC] = { 13, count_sync, fill_sync, LAG_TABLE_gpu_sync, true },
+	[LAG_ROWS_RANGE] = { 15, count_range, fill_range, LAG_TABLE_nvtx_range, true },
+	[LAG_ROWS_LAUNCH] = { 11, count_launches, fill_launch, LAG_TABLE_nccl_launch, false },
+	[LAG_ROWS_OP] = { 20, count_ops, fill_op, LAG_TABLE_nccl_op, true },
+	[LAG_ROWS_INSTANCE] = { 19, count_instances, fill_instance, LAG_TABLE_instance, false },
 };

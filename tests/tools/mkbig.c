@@ -258,7 +258,7 @@ static enum lag_status write_rank(struct rank *r, const char *dir, uint64_t n_ev
 
 int main(int argc, char **argv)
 {
-	int n_ranks = argc == 4 ? atoi(argv[2]) : 0;
+	int n_ranks = argc == 4 ? (int)strtol(argv[2], NULL, 10) : 0;
 	uint64_t n_events = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
 	if (n_ranks < 1 || n_events < 1) {
