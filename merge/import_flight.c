@@ -72,9 +72,11 @@ enum lag_status lag_flight_string(struct lag_flight *f, const char *text, size_t
 	return LAG_OK;
 }
 
-static enum lag_status add_meta(struct lag_flight *f, const char *key, const char *value,
+/* A fact about the process from the dump's top level. */
+static enum lag_status add_meta(struct lag_flight *f, const char *key, const char *from,
 				struct lag_err *err)
 {
+	const char *value = lag_datum_text(lag_datum_get(f->root, from));
 	struct lag_record rec;
 	uint32_t k = 0, v = 0;
 	enum lag_status st = LAG_OK;
@@ -180,13 +182,9 @@ static enum lag_status read_dump(struct lag_flight *f, struct lag_err *err)
 	if (!lag_failed(st))
 		st = lag_flight_emit_groups(f, err);
 	if (!lag_failed(st))
-		st = add_meta(f, "flight_recorder",
-			      lag_datum_text(lag_datum_get(f->root, "version")), err);
+		st = add_meta(f, "flight_recorder", "version", err);
 	if (!lag_failed(st))
-		st = add_meta(f, "nccl",
-			      lag_datum_text(version ? version
-						     : lag_datum_get(f->root, "comm_lib_version")),
-			      err);
+		st = add_meta(f, "nccl", version ? "nccl_version" : "comm_lib_version", err);
 	if (!lag_failed(st))
 		add_notes(f);
 	return st;

@@ -74,9 +74,10 @@ static enum lag_status add_group(struct lag_flight *f, const char *name, const c
 	if (!lag_parse_i64(name, &group->number))
 		group->number = LAG_NONE;
 	st = lag_flight_string(f, name, strlen(name), &group->name, err);
-	if (!lag_failed(st))
+	if (!lag_failed(st)) {
 		st = lag_flight_string(f, description, strlen(description), &group->description,
 				       err);
+	}
 	if (!lag_failed(st) && ranks)
 		st = read_ranks(f, group, ranks, err);
 	return st;

@@ -252,10 +252,10 @@ enum lag_status lag_flight_emit_ops(struct lag_flight *f, struct lag_err *err)
 		enum lag_status st;
 
 		/* One look-up costs as much as the entry is wide. */
-		if (!lag_flight_spend(f, 16 + (uint64_t)entry->n))
+		if (!lag_flight_spend(f, 16 + (uint64_t)entry->n)) {
 			return lag_err_set(err, LAG_ERR_LIMIT,
-					   "entries refer to more than a dump "
-					   "can hold");
+					   "entries refer to more than a dump can hold");
+		}
 		st = emit_entry(f, entry, err);
 		if (lag_failed(st))
 			return st;

@@ -88,9 +88,10 @@ static enum lag_status place_steps(struct lag_optable *t, struct lag_err *err)
 		s->offset_ns = t->restarts       ? at - s->begin_ns
 			       : first < BASE_NS ? BASE_NS - first
 						 : 0;
-		if (s->end_ns > END_MAX - s->offset_ns || s->end_ns - s->begin_ns > END_MAX - at)
+		if (s->end_ns > END_MAX - s->offset_ns || s->end_ns - s->begin_ns > END_MAX - at) {
 			return lag_err_set(err, LAG_ERR_INPUT,
 					   "the table's times span more than a century");
+		}
 		at += s->end_ns - s->begin_ns;
 	}
 	return LAG_OK;

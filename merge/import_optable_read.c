@@ -163,9 +163,10 @@ static enum lag_status read_rows(struct lag_optable *t, struct lag_csv *csv, str
 		return lag_err_set(err, LAG_ERR_INPUT, "an operation table without a header");
 	find_columns(csv, at);
 	for (int c = 0; c < COL_LIMIT && st == LAG_OK; c++) {
-		if (columns[c].needed && at[c] < 0)
+		if (columns[c].needed && at[c] < 0) {
 			st = lag_err_set(err, LAG_ERR_INPUT, "an operation table without column %s",
 					 columns[c].name);
+		}
 	}
 	while (st == LAG_OK && (st = lag_csv_next(csv, err)) == LAG_OK) {
 		int64_t rank;

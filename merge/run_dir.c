@@ -34,10 +34,10 @@ static bool looks_like_dump(const char *name)
 
 static bool looks_like_trace(const char *name)
 {
-	static const char *const suffixes[] = { ".lag", ".lagz",   ".json",     ".gz",
-						".zst", ".tar",    ".tgz",      ".zip",
-						".xz",  ".bz2",    ".lz4",      ".pickle",
-						".pkl", ".sqlite", ".nsys-rep", ".qdrep" };
+	static const char *const suffixes[] = { ".lag",      ".lagz",   ".json", ".gz",  ".zst",
+						".tar",      ".tgz",    ".zip",  ".xz",  ".bz2",
+						".lz4",      ".pickle", ".pkl",  ".csv", ".sqlite",
+						".nsys-rep", ".qdrep" };
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (ends_with(name, suffixes[i]))

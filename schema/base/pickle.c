@@ -408,10 +408,11 @@ static enum lag_status run(struct lag_pickle *p, struct lag_datum **out)
 		uint8_t op = p->in[p->op_at = p->at++];
 		enum lag_status st;
 
-		if (!opcodes[op].name)
+		if (!opcodes[op].name) {
 			return lag_err_set(p->err, LAG_ERR_INPUT,
 					   "pickle: byte 0x%02x at byte %zu is no opcode", op,
 					   p->op_at);
+		}
 		if (!opcodes[op].run) {
 			*out = pop(p);
 			return *out ? LAG_OK : LAG_ERR_INPUT;

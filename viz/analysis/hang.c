@@ -383,9 +383,10 @@ enum lag_status lag_hang_find(const struct lag_trace *trace, struct lag_hang *h,
 	if (!lag_failed(st)) {
 		note_sources(h);
 		each_call(h, take_place);
-		for (size_t i = 0; i < h->seen.progress.n; i++)
+		for (size_t i = 0; i < h->seen.progress.n; i++) {
 			take_progress(h,
 				      &LAG_VEC_AT(&h->seen.progress, struct lag_seen_progress, i));
+		}
 		st = find_standing(h);
 	}
 	if (!lag_failed(st)) {

@@ -83,7 +83,7 @@ struct lag_hang {
 	size_t n_deadlocked;
 };
 
-enum lag_status lag_hang_find(const struct lag_trace *trace, struct lag_hang *out,
+enum lag_status lag_hang_find(const struct lag_trace *trace, struct lag_hang *hang,
 			      struct lag_err *err) LAG_MUST_USE;
 void lag_hang_release(struct lag_hang *hang);
 

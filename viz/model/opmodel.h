@@ -39,8 +39,8 @@ struct lag_opmodel {
 /* True when every source of the trace is an operation table. */
 bool lag_opmodel_applies(const struct lag_trace *trace);
 
-/* LAG_ERR_SYSTEM, or what the context fails with. out is the caller's to release. */
-enum lag_status lag_opmodel_build(struct lag_context *ctx, struct lag_opmodel *out,
+/* LAG_ERR_SYSTEM, or what the context fails with. model is the caller's to release. */
+enum lag_status lag_opmodel_build(struct lag_context *ctx, struct lag_opmodel *model,
 				  struct lag_err *err) LAG_MUST_USE;
 void lag_opmodel_release(struct lag_opmodel *model);
 
