@@ -152,11 +152,11 @@ const struct lag_cmd lag_cmd_merge = {
 	.name = "merge",
 	.summary = "Merge the recordings of all ranks into one trace on one clock",
 	.operands = "RUN...",
-	.details = "RUN is a run directory, a .lag file, a PyTorch profiler trace (.json, "
-		   ".json.gz), an\n"
-		   "Nsight Systems export (.sqlite), a directory of any, or an archive (.tar.zst,\n"
-		   ".zip, ...) of one.\n\n"
-		   "  laggard merge runs/today -o today.db\n",
+	.details =
+		"RUN is a run directory, a .lag file, a PyTorch profiler trace (.json, .json.gz),\n"
+		"an Nsight Systems export (.sqlite), a Flight Recorder dump, an operation table\n"
+		"(.csv), a directory of any, or an archive (.tar.zst, .zip, ...) of one.\n\n"
+		"  laggard merge runs/today -o today.db\n",
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),
 	.min_operands = 1,

@@ -186,6 +186,8 @@ def check_hang(folder):
         db = os.path.join(folder, "hang.db")
         run("merge", *paths, "-o", db, "-f")
         assert hang(db, code)[0] == expected, (number, hang(db, code))
+        said = "nothing hangs" in run("report", "hang", db, code=code).stdout
+        assert said == (code == 0), number
 
 
 def check_real_hang(folder, case):

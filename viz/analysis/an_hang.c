@@ -224,7 +224,8 @@ static void write_notes(const struct lag_hang *h, struct lag_table *out)
 		lag_table_note(out, "no communication is on record: whether anything hangs cannot "
 				    "be told");
 	} else if (!h->n_standing) {
-		lag_table_note(out, "nothing hangs: every operation on record had ended");
+		lag_table_note(out, "nothing %shangs: every operation on record had ended",
+			       missing ? "on record " : "");
 	}
 	if (missing) {
 		lag_table_note(out, "%zu of %zu ranks are not on record", missing, t->n_ranks);
