@@ -41,9 +41,10 @@ static enum lag_status choose_format(const struct lag_args *args, const char *ou
 		*format = LAG_PACK_ZIP;
 	}
 	for (size_t i = 0; output && i < sizeof(others) / sizeof(others[0]); i++) {
-		if (ends_with(output, others[i]))
+		if (ends_with(output, others[i])) {
 			return lag_err_set(err, LAG_ERR_USAGE,
 					   "'%s': archives are .tar.zst or .zip", output);
+		}
 	}
 	return LAG_OK;
 }
@@ -99,9 +100,12 @@ static int run(const struct lag_args *args)
 		return lag_cmd_fail("pack", &err);
 	if (!opts.output)
 		opts.output = made = default_output(args->operands[0], opts.format);
+	if (!opts.output) {
+		(void)lag_err_set(&err, LAG_ERR_SYSTEM, "no memory");
+		return lag_cmd_fail("pack", &err);
+	}
 	lag_progress_begin(&progress, "pack", quiet);
-	st = opts.output ? lag_pack_run(&opts, &receipt, &err)
-			 : lag_err_set(&err, LAG_ERR_SYSTEM, "no memory");
+	st = lag_pack_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
 	lag_packing_say_notes("pack", &receipt);
 	if (lag_failed(st)) {

@@ -26,9 +26,10 @@ static enum lag_status read_limit(const struct lag_args *args, const char *name,
 
 	if (!text)
 		return LAG_OK;
-	if (!lag_parse_size(text, &n) || n < 1)
+	if (!lag_parse_size(text, &n) || n < 1) {
 		return lag_err_set(err, LAG_ERR_USAGE, "--%s: '%s' is no number above 0", name,
 				   text);
+	}
 	*value = (uint64_t)n;
 	return LAG_OK;
 }

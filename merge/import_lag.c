@@ -214,7 +214,7 @@ enum lag_status lag_import_end(struct lag_import *im, enum lag_status st,
 {
 	enum lag_status taken;
 
-	if (st == LAG_END) {
+	if (st == LAG_END && facts->header) {
 		if (lag_failed(use_header(im, facts->header))) {
 			st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory for strings");
 		} else {

@@ -15,7 +15,7 @@ struct lag_import {
 	uint64_t n_unresolved;
 };
 
-/* What a file says of itself and what its reader found; borrowed. */
+/* What a file says of itself and what its reader found; borrowed. Zeroed: it was not opened. */
 struct lag_import_facts {
 	const struct lag_trace_header *header;
 	const struct lag_trace_counters *counters;

@@ -82,8 +82,8 @@ struct lag_packed_budget {
 
 /* Makes path (must not exist) the .lag file that in was packed from: every record in the same order,
  * chunk and state, and the same bytes where this laggard writes records as the one did that wrote
- * the file. LAG_WARN: in is damaged, *err says how; what is whole was restored. Other failures leave
- * no file. */
+ * the file (but for the headers of chunks that nobody had claimed). LAG_WARN: in is damaged, *err says
+ * how; what is whole was restored. Other failures leave no file. */
 enum lag_status lag_packed_restore(struct lag_input *in, const char *path, unsigned mode,
 				   struct lag_packed_budget *budget,
 				   struct lag_err *err) LAG_MUST_USE;

@@ -313,7 +313,7 @@ enum lag_status lag_packed_open(struct lag_input *in, struct lag_packed_reader *
 				struct lag_err *err)
 {
 	struct lag_packed_reader *rd = lag_calloc(1, sizeof(*rd));
-	enum lag_status st = LAG_OK;
+	enum lag_status st;
 
 	*out = NULL;
 	if (rd) {
@@ -325,10 +325,11 @@ enum lag_status lag_packed_open(struct lag_input *in, struct lag_packed_reader *
 		rd->raw = malloc(LAG_PACKED_RAW_MAX);
 		rd->zstd = ZSTD_createDCtx();
 	}
-	if (!rd || !rd->packed || !rd->raw || !rd->zstd)
+	if (!rd || !rd->packed || !rd->raw || !rd->zstd) {
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory to unpack");
-	if (st == LAG_OK)
+	} else {
 		st = read_header(rd, err);
+	}
 	if (st != LAG_OK) {
 		lag_packed_close(rd);
 		return st;

@@ -89,33 +89,18 @@ static enum lag_status put_record(struct restore *rs, const struct lag_record *r
 	return st == LAG_OK ? pay(rs, atomic_load(&rs->file.n_chunks), err) : st;
 }
 
-/* Chunks that nobody had claimed are zeroes but for their number. */
-static enum lag_status put_free_chunks(struct restore *rs, struct lag_err *err)
-{
-	struct lag_chunk_header none = { .magic = LAG_CHUNK_MAGIC };
-
-	for (uint32_t i = 0; i < rs->n_source; i++) {
-		off_t at = (off_t)LAG_CHUNKS_AT + (off_t)i * (off_t)LAG_CHUNK_BYTES;
-
-		none.index = i;
-		if (!(rs->used[i / 8] & 1u << i % 8) &&
-		    pwrite(rs->file.fd, &none, sizeof(none), at) != (ssize_t)sizeof(none))
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
-	}
-	return LAG_OK;
-}
-
 static enum lag_status finish(struct restore *rs, struct lag_err *err)
 {
 	const struct lag_trace_damage *d = lag_packed_damage(rs->rd);
 	uint32_t n = atomic_load(&rs->file.n_chunks);
 	uint32_t all = n > rs->n_source ? n : rs->n_source;
 	off_t end = (off_t)LAG_CHUNKS_AT + (off_t)all * (off_t)LAG_CHUNK_BYTES;
-	enum lag_status st = put_free_chunks(rs, err);
+	enum lag_status st = LAG_OK;
 
 	memcpy((void *)rs->file.counters, (const void *)lag_packed_counters(rs->rd),
 	       sizeof(*rs->file.counters));
-	if (st == LAG_OK && ftruncate(rs->file.fd, end) != 0)
+	/* Chunks that nobody had claimed are zeroes, which is one of the two forms they have. */
+	if (ftruncate(rs->file.fd, end) != 0)
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
 	atomic_store(&rs->file.n_chunks, all);
 	if (st == LAG_OK && (d->bad_chunks || d->bad_records)) {

@@ -15,7 +15,7 @@
 #define BLOCK_RECORDS LAG_PACKED_BLOCK_RECORDS
 #define ZSTD_LEVEL    3
 /* Columns begin apart from each other in the cache. */
-#define COLUMN_STRIDE (BLOCK_RECORDS + 24u)
+#define COLUMN_STRIDE ((size_t)BLOCK_RECORDS + 24)
 /* The number of bytes that follow the fields is one column more. */
 #define COLUMNS_MAX (LAG_RECORD_FIELDS_MAX + 1)
 

@@ -207,7 +207,7 @@ static bool is_rank_file(const struct lag_pack_file *file, int fd)
 static enum lag_status pack_open_file(struct pack *p, const struct lag_pack_file *file, int fd,
 				      struct lag_err *err)
 {
-	struct lag_packed_tally tally;
+	struct lag_packed_tally tally = { 0 };
 	char *name = NULL;
 	int packed = -1;
 	enum lag_status st = LAG_WARN;

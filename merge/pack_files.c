@@ -130,9 +130,11 @@ static enum lag_status add_directory(const char *input, const char *root, struct
 	FTSENT *entry;
 	FTS *fts;
 
-	for (size_t n = path ? strlen(path) : 0; n > 1 && path[n - 1] == '/'; n--)
+	if (!path)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
 		path[n - 1] = '\0';
-	fts = path ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name) : NULL;
+	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	if (!fts) {
 		free(path);
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", input);
@@ -200,10 +202,12 @@ enum lag_status lag_pack_files(const struct lag_pack_opts *opts, const struct st
 			       struct lag_err *err)
 {
 	char(*roots)[NAME_MAX + 32] = lag_calloc(opts->n_inputs, sizeof(*roots));
-	enum lag_status st = roots ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	enum lag_status st = LAG_OK;
 
 	files->item_size = sizeof(struct lag_pack_file);
 	files->max = FILES_MAX;
+	if (!roots)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 	for (size_t i = 0; i < opts->n_inputs && st == LAG_OK; i++) {
 		const char *input = opts->inputs[i];
 		struct stat sb;

@@ -150,9 +150,10 @@ static enum lag_status copy_member(struct unpack *u, int fd, struct lag_err *err
 
 			if (done < 0 && errno == EINTR)
 				continue;
-			if (done <= 0)
+			if (done <= 0) {
 				st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'",
 						   u->shown);
+			}
 			p += done > 0 ? done : 0;
 			n -= done > 0 ? done : 0;
 		}
@@ -364,9 +365,10 @@ static enum lag_status open_archive(struct unpack *u, int *fd, struct lag_err *e
 	(void)archive_read_support_format_tar(u->ar);
 	(void)archive_read_support_format_zip(u->ar);
 	(void)archive_read_support_format_7zip(u->ar);
-	if (archive_read_open_fd(u->ar, *fd, READ_BLOCK) != ARCHIVE_OK)
+	if (archive_read_open_fd(u->ar, *fd, READ_BLOCK) != ARCHIVE_OK) {
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", u->input,
 				   archive_error_string(u->ar));
+	}
 	return LAG_OK;
 }
 

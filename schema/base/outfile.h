@@ -16,16 +16,16 @@ struct lag_outfile {
 
 /* LAG_ERR_USAGE where the file exists and `force` is not set, or there is no name; nothing is left
  * open after a failure. */
-enum lag_status lag_outfile_open(struct lag_outfile *out, const char *path, bool force,
+enum lag_status lag_outfile_open(struct lag_outfile *f, const char *path, bool force,
 				 struct lag_err *err) LAG_MUST_USE;
 
 /* Writes all n bytes. */
-enum lag_status lag_outfile_write(struct lag_outfile *out, const void *bytes, size_t n,
+enum lag_status lag_outfile_write(struct lag_outfile *f, const void *bytes, size_t n,
 				  struct lag_err *err) LAG_MUST_USE;
 
 /* Puts the file in its place, or removes what was written when `keep` is not set. fd -1: somebody else
  * has closed it already. */
-enum lag_status lag_outfile_close(struct lag_outfile *out, bool keep,
+enum lag_status lag_outfile_close(struct lag_outfile *f, bool keep,
 				  struct lag_err *err) LAG_MUST_USE;
 
 #endif

@@ -117,12 +117,12 @@ static enum lag_status check_list(const char *list, struct lag_err *err)
 }
 
 enum lag_status lag_diff_runs(struct lag_diff *diff, struct lag_context *a, struct lag_context *b,
-			      const char *list, struct lag_err *err)
+			      const char *names, struct lag_err *err)
 {
-	enum lag_status st = check_list(list, err);
+	enum lag_status st = check_list(names, err);
 
 	for (size_t v = 0; v < N_VIEWS && st == LAG_OK; v++) {
-		if (chosen(list, views[v].analysis))
+		if (chosen(names, views[v].analysis))
 			st = compare(diff, v, a, b, err);
 	}
 	return st;

@@ -11,9 +11,9 @@
 enum lag_status lag_diff_comparable(struct lag_context *a, struct lag_context *b,
 				    struct lag_err *err) LAG_MUST_USE;
 
-/* Adds a view for each analysis in `views` ("kernels,steps"; NULL = all). LAG_ERR_USAGE: no such one. */
+/* Adds a view for each analysis in `names` ("kernels,steps"; NULL = all). LAG_ERR_USAGE: no such one. */
 enum lag_status lag_diff_runs(struct lag_diff *diff, struct lag_context *a, struct lag_context *b,
-			      const char *views, struct lag_err *err) LAG_MUST_USE;
+			      const char *names, struct lag_err *err) LAG_MUST_USE;
 
 /* After lag_diff_finish. One row a view: how many rows are the same, added, removed, changed. */
 enum lag_status lag_diff_summary_table(const struct lag_diff *diff, struct lag_table *out,

@@ -176,9 +176,10 @@ static enum lag_status find_keys(struct match *m, const char *keys, struct lag_e
 		char name[64];
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)n, p);
-		if (m->n_keys == KEYS_MAX || lag_table_find_column(m->a, name) < 0)
+		if (m->n_keys == KEYS_MAX || lag_table_find_column(m->a, name) < 0) {
 			return lag_err_set(err, LAG_ERR_USAGE, "%s: no column '%s'", m->a->analysis,
 					   name);
+		}
 		m->keys[m->n_keys++] = lag_table_find_column(m->a, name);
 		p += n;
 	}

@@ -324,9 +324,11 @@ static enum lag_status add_up(struct pairing *p, struct side *side, struct lag_e
 		struct row row = { 0 };
 
 		st = read_row(side, p->view, &row, err);
-		for (size_t c = 0; st == LAG_OK && c < p->view->n_columns; c++)
-			p->sums[c] +=
-				fabs(lag_diff_number(&row.cells[c], p->view->columns[c].unit));
+		for (size_t c = 0; st == LAG_OK && c < p->view->n_columns; c++) {
+			enum lag_unit unit = p->view->columns[c].unit;
+
+			p->sums[c] += fabs(lag_diff_number(&row.cells[c], unit));
+		}
 		free(row.name);
 	}
 	lag_stmt_reset(side->stmt);
@@ -364,8 +366,10 @@ enum lag_status lag_diff_data(struct lag_diff *diff, struct lag_db *a, struct la
 			      struct lag_err *err)
 {
 	struct pairing *p = lag_calloc(1, sizeof(*p));
-	enum lag_status st = p ? LAG_OK : lag_err_set(err, LAG_ERR_SYSTEM, "no memory to compare");
+	enum lag_status st = LAG_OK;
 
+	if (!p)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to compare");
 	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]) && st == LAG_OK; i++) {
 		*p = (struct pairing){ .diff = diff, .view = &views[i] };
 		(void)lag_diff_begin(diff, views[i].name);
