@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "merge/state.h"
+#include "merge/combine.h"
 #include "schema/base/buf.h"
 
 #define WORLD_MAX    (INT64_C(1) << 20)
@@ -28,24 +28,59 @@ static bool may_be_rank(const struct lag_part *part)
 
 /* ---- hosts ---- */
 
+/* Boot ids by host name, where the recordings tell both; 0 for a name that two machines have. */
+static enum lag_status learn_names(const struct lag_merge *m, struct lag_map *boot_of)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		const struct lag_rec_process *id = &LAG_PROC_AT(m, i)->part.process;
+		uint64_t boot;
+
+		if (!id->boot_id || !id->host)
+			continue;
+		if (!lag_map_find(boot_of, (uint64_t)id->host, &boot)) {
+			st = lag_map_set(boot_of, (uint64_t)id->host, (uint64_t)id->boot_id);
+		} else if (boot != (uint64_t)id->boot_id) {
+			st = lag_map_set(boot_of, (uint64_t)id->host, 0);
+		}
+	}
+	return st;
+}
+
+/* Containers of one machine have names of their own and one boot id: one clock. A source that knows the
+ * name alone belongs to the machine that another one tells by both. Without either, nothing says that
+ * two processes share a clock. */
+static uint64_t host_key(const struct lag_map *boot_of, const struct lag_rec_process *id, size_t i)
+{
+	uint64_t boot = (uint64_t)id->boot_id;
+
+	if (!boot && id->host)
+		(void)lag_map_find(boot_of, (uint64_t)id->host, &boot);
+	if (boot)
+		return lag_hash_pair(1, boot);
+	return id->host ? lag_hash_pair(2, (uint64_t)id->host) : lag_hash_pair(3, i);
+}
+
 static enum lag_status find_hosts(struct lag_merge *m)
 {
-	struct lag_map known = { 0 };
-	enum lag_status st = LAG_OK;
+	struct lag_map known = { 0 }, boot_of = { 0 };
+	enum lag_status st = learn_names(m, &boot_of);
 
 	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
 		struct lag_proc *p = LAG_PROC_AT(m, i);
 		const struct lag_rec_process *id = &p->part.process;
-		/* Containers of one machine have names of their own and one boot id: one clock.
-		 * Without either, nothing says that two processes share a clock. */
-		uint64_t key = id->boot_id ? lag_hash_pair(1, (uint64_t)id->boot_id)
-			       : id->host  ? lag_hash_pair(2, (uint64_t)id->host)
-					   : lag_hash_pair(3, i);
+		uint64_t key = host_key(&boot_of, id, i);
 		uint64_t at = 0;
 		struct lag_host_row *row;
 
+		if (p->part_of_ref)
+			continue;
 		if (lag_map_find(&known, key, &at)) {
 			p->host = (uint32_t)at;
+			row = &LAG_VEC_AT(&m->hosts, struct lag_host_row, at);
+			if (!row->boot_id[0])
+				row->boot_id = lag_merge_text(m, id->boot_id);
 			continue;
 		}
 		p->host = (uint32_t)m->hosts.n;
@@ -57,7 +92,13 @@ static enum lag_status find_hosts(struct lag_merge *m)
 		row->name = lag_merge_text(m, id->host);
 		row->boot_id = lag_merge_text(m, id->boot_id);
 	}
+	for (size_t i = 0; i < m->procs.n; i++) {
+		if (LAG_PROC_AT(m, i)->part_of_ref)
+			LAG_PROC_AT(m, i)->host =
+				LAG_PROC_AT(m, LAG_PROC_AT(m, i)->part_of_ref - 1)->host;
+	}
 	lag_map_release(&known);
+	lag_map_release(&boot_of);
 	return st;
 }
 
@@ -227,6 +268,8 @@ static bool supersedes(const struct lag_proc *a, const struct lag_proc *b)
 
 	if ((wa > 0) != (wb > 0))
 		return wa > 0;
+	if (a->combined != b->combined)
+		return a->combined;
 	if (ra != rb)
 		return ra > rb;
 	if (a->first_ns != b->first_ns)
@@ -373,12 +416,14 @@ static void name_helpers(struct lag_merge *m)
 
 enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)
 {
-	enum lag_status st = find_hosts(m);
+	enum lag_status st = drop_duplicates(m);
 
 	if (st == LAG_OK)
-		st = drop_duplicates(m);
-	if (st == LAG_OK)
 		st = drop_other_runs(m);
+	if (st == LAG_OK)
+		st = lag_merge_combine(m);
+	if (st == LAG_OK)
+		st = find_hosts(m);
 	if (st == LAG_OK)
 		st = take_told_ranks(m);
 	if (st == LAG_OK)

@@ -72,6 +72,8 @@ struct lag_proc {
 	struct lag_vec quarantine; /* struct lag_quarantine_row */
 	struct lag_vec findings;   /* struct lag_finding_row */
 	uint32_t pool_ref;         /* 1 + index of the pool that the part's ids still are of */
+	uint32_t part_of_ref; /* 1 + index of the process that this one's records were put into */
+	bool combined;        /* with that of another source */
 	bool unused; /* helper, duplicate, other run, earlier restart: its events are not written */
 };
 
