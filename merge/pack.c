@@ -34,12 +34,18 @@ struct pack {
 	uint8_t *packed;
 	size_t packed_room;
 	uint64_t n_out; /* bytes of the archive */
+	/* Why nothing is written any more. Kept from libarchive, which leaks when it is told. */
+	struct lag_err broken;
 };
 
 static enum lag_status step(struct pack *p, struct lag_err *err)
 {
 	const struct lag_pack_watch *watch = &p->opts->watch;
 
+	if (lag_failed(p->broken.status)) {
+		*err = p->broken;
+		return p->broken.status;
+	}
 	if (watch->step && !watch->step(watch->state, p->done, p->total))
 		return lag_err_set(err, LAG_ERR_LIMIT, "interrupted, nothing was written");
 	return LAG_OK;
@@ -56,20 +62,15 @@ static enum lag_status archive_failed(struct pack *p, struct lag_err *err)
 				      : "no reason is given");
 }
 
-static la_ssize_t put_bytes(struct pack *p, const void *bytes, size_t n)
+static void put_bytes(struct pack *p, const void *bytes, size_t n)
 {
-	struct lag_err err;
-
-	if (lag_failed(lag_outfile_write(&p->out, bytes, n, &err))) {
-		archive_set_error(p->ar, errno, "%s", err.text);
-		return -1;
-	}
-	p->n_out += n;
-	return 0;
+	if (!lag_failed(p->broken.status) &&
+	    lag_outfile_write(&p->out, bytes, n, &p->broken) == LAG_OK)
+		p->n_out += n;
 }
 
 /* `how` ends the frame, or not. */
-static la_ssize_t put_packed(struct pack *p, const void *bytes, size_t n, ZSTD_EndDirective how)
+static void put_packed(struct pack *p, const void *bytes, size_t n, ZSTD_EndDirective how)
 {
 	ZSTD_inBuffer in = { bytes, n, 0 };
 	size_t left;
@@ -79,13 +80,12 @@ static la_ssize_t put_packed(struct pack *p, const void *bytes, size_t n, ZSTD_E
 
 		left = ZSTD_compressStream2(p->zstd, &out, &in, how);
 		if (ZSTD_isError(left)) {
-			archive_set_error(p->ar, -1, "%s", ZSTD_getErrorName(left));
-			return -1;
+			(void)lag_err_set(&p->broken, LAG_ERR_SYSTEM, "cannot compress: %s",
+					  ZSTD_getErrorName(left));
+			return;
 		}
-		if (put_bytes(p, p->packed, out.pos) < 0)
-			return -1;
+		put_bytes(p, p->packed, out.pos);
 	} while (in.pos < in.size || (how == ZSTD_e_end && left));
-	return (la_ssize_t)n;
 }
 
 static la_ssize_t write_out(struct archive *ar, void *state, const void *bytes, size_t n)
@@ -93,14 +93,21 @@ static la_ssize_t write_out(struct archive *ar, void *state, const void *bytes, 
 	struct pack *p = state;
 
 	(void)ar;
-	if (p->zstd)
-		return put_packed(p, bytes, n, ZSTD_e_continue);
-	return put_bytes(p, bytes, n) < 0 ? -1 : (la_ssize_t)n;
+	if (p->zstd) {
+		put_packed(p, bytes, n, ZSTD_e_continue);
+	} else {
+		put_bytes(p, bytes, n);
+	}
+	return (la_ssize_t)n;
 }
 
 static enum lag_status end_frame(struct pack *p, struct lag_err *err)
 {
-	return p->zstd && put_packed(p, NULL, 0, ZSTD_e_end) < 0 ? archive_failed(p, err) : LAG_OK;
+	if (p->zstd)
+		put_packed(p, NULL, 0, ZSTD_e_end);
+	if (lag_failed(p->broken.status))
+		*err = p->broken;
+	return p->broken.status;
 }
 
 static int open_nameless(void)
@@ -305,8 +312,9 @@ static enum lag_status pack_all(struct pack *p, struct lag_err *err)
 		st = end_frame(p, err);
 	if (p->ar) {
 		p->receipt->bytes_out = p->n_out;
+		/* What is left of it goes nowhere. */
 		if (st != LAG_OK)
-			(void)archive_write_fail(p->ar);
+			p->broken.status = st;
 		(void)archive_write_free(p->ar);
 	}
 	return st;
