@@ -25,6 +25,7 @@ struct lag_align_collective {
 	int64_t bytes; /* per rank; -1 unknown */
 	uint32_t comm; /* dense index, for grouping */
 	uint32_t first_member, n_members;
+	uint32_t n_ranks; /* of the communicator, recorded or not; at least n_members */
 	bool complete;
 	bool fused; /* shares its kernel with other operations */
 };

@@ -72,7 +72,8 @@ double lag_clock_skew(const struct lag_clock_gather *g, const struct lag_clock_v
 {
 	if (c->n_members < 2)
 		return 0;
-	double part = transfer(view, c) / (c->n_members - 1);
+	uint32_t n = c->n_ranks > c->n_members ? c->n_ranks : c->n_members;
+	double part = transfer(view, c) / (n - 1);
 	return fmax(PARTS * part, part + HOPS * g->least_ns[c->comm]);
 }
 
@@ -86,7 +87,7 @@ static double *find_least(const struct lag_clock_view *view)
 	double *least = lag_calloc((size_t)top + 1, sizeof(*least));
 	for (size_t i = 0; least && i < in->n_collectives; i++) {
 		const struct lag_align_collective *c = &in->collectives[i];
-		double t = lag_clock_usable(c->func, c->bytes) ? transfer(view, c) : 0;
+		double t = lag_clock_used(view, c) ? transfer(view, c) : 0;
 		if (t > 0 && (least[c->comm] <= 0 || t < least[c->comm]))
 			least[c->comm] = t;
 	}
@@ -171,7 +172,7 @@ static bool add_collective(struct lag_clock_gather *g, const struct lag_clock_vi
 
 static bool joins_hosts(const struct lag_clock_view *view, const struct lag_align_collective *c)
 {
-	if (!lag_clock_usable(c->func, c->bytes) || c->n_members < 2)
+	if (!lag_clock_used(view, c) || c->n_members < 2)
 		return false;
 	uint32_t host = view->members[c->first_member].host;
 	for (uint32_t i = 1; i < c->n_members; i++) {
@@ -211,9 +212,14 @@ static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_v
 		const struct lag_align_collective *c = &view->in->collectives[i];
 		if (!joins_hosts(view, c))
 			continue;
-		for (uint32_t k = 1; count[c->comm] >= LAG_CLOCK_OFTEN && k < c->n_members; k++) {
-			unite(g->often, view->members[c->first_member].host,
-			      view->members[c->first_member + k].host);
+		bool n_to_n = lag_clock_usable(c->func, c->bytes);
+		g->n_exchanges += !n_to_n;
+		for (uint32_t k = 1; k < c->n_members && n_to_n; k++) {
+			uint32_t a = view->members[c->first_member].host;
+			uint32_t b = view->members[c->first_member + k].host;
+			unite(g->ends, a, b);
+			if (count[c->comm] >= LAG_CLOCK_OFTEN)
+				unite(g->often, a, b);
 		}
 		if (lag_clock_pick(seen++, stride)) {
 			ok = add_collective(g, view, i, &s,
@@ -461,6 +467,7 @@ static enum lag_status gather(struct lag_clock_gather *g, const struct lag_clock
 	for (uint32_t h = 0; h < view->in->n_hosts; h++) {
 		g->set[h] = find(g->set, h);
 		often[h] = find(often, h);
+		g->ends[h] = find(g->ends, h);
 	}
 	return st;
 }
@@ -474,14 +481,15 @@ enum lag_status lag_clock_gather_init(struct lag_clock_gather *g, const struct l
 					.which = LAG_VEC_INIT(size_t),
 					.pairs = LAG_VEC_INIT(struct lag_clock_pair),
 					.set = lag_calloc(n, sizeof(*g->set)),
-					.often = lag_calloc(n, sizeof(*g->often)) };
+					.often = lag_calloc(n, sizeof(*g->often)),
+					.ends = lag_calloc(n, sizeof(*g->ends)) };
 	enum lag_status st = LAG_ERR_SYSTEM;
 	g->least_ns = find_least(view);
-	if (!g->often || !g->set || !g->least_ns) {
+	if (!g->often || !g->set || !g->ends || !g->least_ns) {
 		st = lag_err_set(err, st, "out of memory for %u hosts", n);
 	} else {
 		for (uint32_t h = 0; h < n; h++)
-			g->often[h] = g->set[h] = h;
+			g->often[h] = g->set[h] = g->ends[h] = h;
 		st = gather(g, view, err);
 	}
 	if (st != LAG_OK)
@@ -497,9 +505,11 @@ void lag_clock_gather_release(struct lag_clock_gather *g)
 	lag_vec_release(&g->pairs);
 	free(g->set);
 	free(g->often);
+	free(g->ends);
 	free(g->least_ns);
 	g->set = NULL;
 	g->often = NULL;
+	g->ends = NULL;
 	g->least_ns = NULL;
 }
 

@@ -8,9 +8,6 @@
 #include "merge/clock_pair.h"
 #include "merge/clock_view.h"
 
-/* Fewer collectives than this do not join two hosts; their messages do then. */
-#define LAG_CLOCK_OFTEN 8
-
 enum {
 	LAG_CLOCK_WINDOWS = 40
 };
@@ -34,6 +31,8 @@ struct lag_clock_gather {
 	struct lag_vec pairs;  /* struct lag_clock_pair, the best size of each pair of hosts */
 	uint32_t *set;         /* by host: hosts joined by any observation share a number */
 	uint32_t *often;       /* by host: the same for frequent collectives alone */
+	uint32_t *ends;        /* by host: the same for n-to-n operations, however few */
+	size_t n_exchanges;    /* groups that are exchanges of two */
 	double *least_ns;      /* by communicator: shortest transfer of its collectives */
 };
 

@@ -36,6 +36,7 @@ static enum lag_status add_collective(struct lag_observations *o,
 					  .bytes = row->bytes == LAG_NONE ? -1 : row->bytes,
 					  .comm = row->comm,
 					  .first_member = (uint32_t)o->members.n,
+					  .n_ranks = (uint32_t)row->n_members,
 					  .complete = row->n_recorded == row->n_members,
 					  .fused = row->flags & LAG_INSTANCE_SHARED };
 	struct lag_align_collective *slot;

@@ -278,14 +278,14 @@ static struct lag_align_segment piece(const struct lag_clock_solved *s, uint32_t
 static enum lag_align_basis basis_of(const struct lag_clock_solved *s, uint32_t host)
 {
 	const struct lag_clock_gather *g = s->gather;
-	bool messages = false;
+	bool messages = g && g->n_exchanges > 0;
 	if (host == s->reference)
 		return LAG_ALIGN_REFERENCE;
 	if (!g)
 		return LAG_ALIGN_WALL;
 	if (g->set[host] != g->set[s->reference])
 		return isfinite(s->prior_ns[host]) ? LAG_ALIGN_WALL : LAG_ALIGN_NOTHING;
-	if (g->often[host] != g->often[s->reference])
+	if (g->ends[host] != g->ends[s->reference])
 		return LAG_ALIGN_MESSAGES;
 	for (size_t i = 0; i < g->pairs.n; i++)
 		messages |= LAG_VEC_AT(&g->pairs, struct lag_clock_pair, i).in_fit;

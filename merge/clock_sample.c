@@ -20,7 +20,7 @@ enum {
 #define PRIOR_NS      8000.0
 #define PRIOR_FREEDOM 2.0
 #define BLIND_NS      12000.0
-#define BLIND_FREEDOM 24.0
+#define BLIND_FREEDOM 60.0
 
 /* Squared, in standard errors: what the widest of some pairs differs by without a reason. */
 #define BY_CHANCE 7.0
@@ -143,7 +143,7 @@ static bool sample_collectives(struct work *w)
 	size_t stride = total / MAX_SAMPLES + 1;
 	for (size_t i = 0; i < in->n_collectives; i++) {
 		const struct lag_align_collective *c = &in->collectives[i];
-		if (lag_clock_usable(c->func, c->bytes) && c->n_members > 1 &&
+		if (lag_clock_used(w->s->view, c) && c->n_members > 1 &&
 		    lag_clock_pick(seen++, stride) &&
 		    !sample(w, c, lag_clock_skew(w->s->gather, w->s->view, c)))
 			return false;

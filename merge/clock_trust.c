@@ -18,14 +18,16 @@ enum {
  * is less than this share of the assumed skew believed. */
 #define DIVERSE     2.0
 #define MIN_DIVERSE 9
-#define LEAST_SKEW  0.15
+#define LEAST_SKEW  0.08
 
 /* By how much an undisciplined clock's rate changes over a run. */
 #define WANDER 2e-8
 /* Degrees of freedom with which the assumed scatter counts. */
 #define FEW 6.0
 /* By how much a device's conversion changes where nothing could show it. */
-#define BLIND_CHANGE_NS 3000.0
+#define BLIND_CHANGE_NS 2500.0
+/* By how much a curve may miss where its bends are not quite in their places. */
+#define BEND_NS 5000.0
 /* Squared, in standard errors. */
 #define UNLIKELY 9.0
 /* Rows that differ by less are one. */
@@ -191,6 +193,8 @@ static double unseen(const struct state *st, uint32_t device, double from, doubl
 			v = fmax(v, line_variance(st, host, knots[k].x));
 	}
 	v += away * away;
+	if (n)
+		v += BEND_NS * BEND_NS;
 	/* With one device everywhere, the common clock is the reference's as its device shows it. */
 	v += st->blind       ? st->lone2 + BLIND_CHANGE_NS * BLIND_CHANGE_NS
 	     : st->bracketed ? 0
@@ -415,11 +419,9 @@ static enum lag_status trust(struct state *st, struct lag_clock_samples *samples
 {
 	const struct lag_align_input *in = st->s->view->in;
 	st->path = path;
-	/* Few readings may agree by chance. */
 	double n_free = (double)st->s->gather->obs.n - (double)st->s->gather->groups.n -
 			(double)lag_fit_size(st->s->model);
 	n_free = fmax(n_free, 0);
-	st->scatter = (st->s->scale * st->s->scale * n_free + FEW) / (n_free + FEW);
 	st->blind = samples->blind;
 	st->t->device_ns = samples->device_ns;
 	st->t->arriver_ns = samples->arriver_ns;
@@ -431,7 +433,11 @@ static enum lag_status trust(struct state *st, struct lag_clock_samples *samples
 		st->bracketed &= !ref || lag_clock_own_known(st->s->view, d);
 	}
 	st->n_ref = fmax(st->n_ref, 1);
-	if (!skew_factor(st->s, samples, &st->noise))
+	if (skew_factor(st->s, samples, &st->noise)) {
+		double shown = st->s->scale * st->s->scale;
+		/* Few readings may agree by chance. */
+		st->scatter = (shown * n_free + st->noise * FEW) / (n_free + FEW);
+	} else
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock samples");
 	follow_pairs(st->s, path);
 	if (!lone_reference(st, samples) || !all_rows(st, path, samples))

@@ -41,6 +41,22 @@ bool lag_clock_usable(enum lag_func func, int64_t bytes)
 	}
 }
 
+bool lag_clock_used(const struct lag_clock_view *view, const struct lag_align_collective *c)
+{
+	return lag_clock_usable(c->func, c->bytes) ||
+	       (view->exchanges && c->func == LAG_FUNC_SEND_RECV && c->n_members == 2);
+}
+
+static bool need_exchanges(const struct lag_align_input *in)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < in->n_collectives && n < LAG_CLOCK_OFTEN; i++) {
+		const struct lag_align_collective *c = &in->collectives[i];
+		n += lag_clock_usable(c->func, c->bytes) && c->n_members > 1;
+	}
+	return n < LAG_CLOCK_OFTEN;
+}
+
 bool lag_clock_known(const struct lag_align_member *m)
 {
 	return m->start_ns > TIME_FLOOR && m->end_ns >= m->start_ns && m->end_ns < TIME_LIMIT;
@@ -402,6 +418,7 @@ enum lag_status lag_clock_view_init(struct lag_clock_view *view, const struct la
 		repair(view, &view->messages[i].recv);
 	}
 	measure(view);
+	view->exchanges = need_exchanges(in);
 	/* A host that takes part in nothing has no time of its own to add to. */
 	for (uint32_t h = 0; h < in->n_hosts; h++) {
 		if (view->first_ns[h] > view->last_ns[h])

@@ -34,6 +34,7 @@ struct lag_clock_view {
 	int64_t *origin_ns;          /* by host: middle of its repaired times; 0 without any */
 	int64_t *first_ns, *last_ns; /* by host; first > last without any */
 	double span_ns;              /* half the longest host's range, at least 1 ms */
+	bool exchanges; /* hardly any n-to-n operation is there: grouped exchanges of two count too */
 };
 
 /* A clock that was set, as something else than brackets shows it: from_ns and margin_ns as above. */
@@ -71,5 +72,12 @@ bool lag_clock_pick(uint64_t i, size_t stride);
 
 /* Ends of this kind are nearly simultaneous: every member needs every other's part. */
 bool lag_clock_usable(enum lag_func func, int64_t bytes);
+
+/* Ends of this one are used: those, and exchanges where they must do. A side of an exchange may only
+ * send, so that it bounds nothing. */
+bool lag_clock_used(const struct lag_clock_view *view, const struct lag_align_collective *c);
+
+/* Fewer operations than this do not join two hosts. */
+#define LAG_CLOCK_OFTEN 8
 
 #endif
