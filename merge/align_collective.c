@@ -16,10 +16,10 @@
 
 /* Conversions by drivers step by up to some tens of microseconds; a clock that is set moves farther. */
 #define MIN_STEP_NS 40000.0
-#define MIN_BEND_NS 3000.0
+#define MIN_BEND_NS 5000.0
 
 enum {
-	MAX_BREAK_ROUNDS = 40,
+	MAX_BREAK_ROUNDS = 24,
 	MAX_LOOKS = 3
 };
 
@@ -57,8 +57,7 @@ static double best_chunk(const struct lag_clock_view *view, const struct lag_clo
 }
 
 static enum lag_status use_messages(const struct lag_clock_view *view, struct lag_clock_gather *g,
-				    const struct lag_fit_model *model, bool *used,
-				    struct lag_err *err)
+				    const struct lag_fit_model *model, struct lag_err *err)
 {
 	double chunk = best_chunk(view, g);
 	enum lag_status st = LAG_OK;
@@ -68,7 +67,6 @@ static enum lag_status use_messages(const struct lag_clock_view *view, struct la
 		    fabs(lag_clock_pair_gap(view, p, model)) > AGREE * chunk)
 			continue;
 		st = lag_clock_use_pair(g, view, p, err);
-		*used = true;
 	}
 	return st;
 }
@@ -81,13 +79,14 @@ struct fitting {
 	double scale;
 };
 
+/* Without residuals it is the last one, and variances are wanted. */
 static enum lag_status fit(struct fitting *f, double *residual, double *share, struct lag_err *err)
 {
 	f->p.obs = f->g->obs.items;
 	f->p.n_obs = f->g->obs.n;
 	f->p.groups = f->g->groups.items;
 	f->p.n_groups = f->g->groups.n;
-	return lag_fit_solve(&f->p, f->model, residual, share, &f->scale, err);
+	return lag_fit_solve(&f->p, f->model, !residual, residual, share, &f->scale, err);
 }
 
 /* Adds bends and steps one after the other (several hosts' at a time), as long as the data ask. */
@@ -209,15 +208,14 @@ static enum lag_status solve(struct aligning *a, const struct lag_clock_view *vi
 				    .slope_weight = 1 / (weak * weak),
 				    .belief_weight = 1 / (drift_ns * drift_ns) },
 			     .model = &a->model };
-	bool used = false;
 	choose_fixed(view, g, s.reference, a->fixed);
 	enum lag_status st = find_breaks(&f, min_step_ns, err);
 	if (st == LAG_OK)
 		st = take_steps(&f, &a->sets, again, err);
 	if (st != LAG_OK || *again)
 		return st;
-	st = use_messages(view, g, &a->model, &used, err);
-	if (st == LAG_OK && used)
+	st = use_messages(view, g, &a->model, err);
+	if (st == LAG_OK)
 		st = fit(&f, NULL, NULL, err);
 	s.scale = f.scale;
 	if (st == LAG_OK)

@@ -11,8 +11,9 @@
 #include "merge/clock_dense.h"
 
 enum {
-	ROUNDS = 12, /* of reweighting */
-	ROUNDS_L1 = 6,
+	ROUNDS = 12, /* of reweighting; half of them by absolute values */
+	ROUNDS_QUICK = 6,
+	ENOUGH = 5001,     /* no multiple of a group's size, nearly ever */
 	DENSE_SOLVE = 400, /* parameters up to which factoring is the faster way */
 	DENSE_MAX = 1536   /* up to which there is a covariance: 18 MiB */
 };
@@ -204,23 +205,23 @@ static void add_group(struct work *w, const struct lag_fit_group *grp)
 		uint32_t n = n_params(w, o->host);
 		sw += t;
 		for (uint32_t a = 0; a < n; a++) {
-			double fa = t * lag_fit_basis(w->m, o->host, a, o->x);
+			double fa = lag_fit_basis(w->m, o->host, a, o->x);
 			double *row = w->dense + (first + a) * w->size + first;
+			w->sum[first + a] = t * fa;
 			if (fa == 0)
 				continue;
+			/* Sums of this host so far are t times its factors. */
 			for (uint32_t b = 0; b <= a; b++)
-				row[b] += fa * lag_fit_basis(w->m, o->host, b, o->x);
-			w->sum[first + a] = fa;
+				row[b] += fa * w->sum[first + b];
 			w->touched[n_touched++] = first + a;
 		}
 	}
 	for (size_t i = 0; i < n_touched && sw > 0; i++) {
 		double *row = w->dense + w->touched[i] * w->size;
 		double t = w->sum[w->touched[i]] / sw;
-		for (size_t k = 0; k < n_touched; k++) {
-			if (w->touched[k] <= w->touched[i])
-				row[w->touched[k]] -= t * w->sum[w->touched[k]];
-		}
+		/* Hosts come in any order: the other triangle is never read. */
+		for (size_t k = 0; k < n_touched; k++)
+			row[w->touched[k]] -= t * w->sum[w->touched[k]];
 	}
 }
 
@@ -256,6 +257,19 @@ static void solve(struct work *w)
 	lag_dense_solve(w->dense, w->size, w->x);
 }
 
+/* Robust spread of the residuals, in units of their limits or of their noise. Some thousand tell it. */
+static double spread_of(const struct work *w, double *scratch, bool limits)
+{
+	const struct lag_fit_problem *p = w->p;
+	size_t stride = p->n_obs / ENOUGH + 1;
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_obs; i += stride) {
+		const struct lag_fit_obs *o = &p->obs[i];
+		scratch[n++] = fabs(w->res[i]) / (limits ? o->limit_ns : o->noise_ns);
+	}
+	return 1.4826 * lag_fit_median(scratch, n);
+}
+
 /* Residuals under the present curves, and their robust spread in units of the noise. */
 static double residuals(struct work *w, double *scratch)
 {
@@ -272,18 +286,16 @@ static double residuals(struct work *w, double *scratch)
 		for (size_t i = grp->first; i < grp->first + grp->n && sw > 0; i++)
 			w->res[i] += p->obs[i].y_ns - sum / sw;
 	}
-	for (size_t i = 0; i < p->n_obs; i++)
-		scratch[i] = fabs(w->res[i]) / p->obs[i].limit_ns;
-	return 1.4826 * lag_fit_median(scratch, p->n_obs);
+	return spread_of(w, scratch, true);
 }
 
-static void reweight(struct work *w, double scale, int round)
+static void reweight(struct work *w, double scale, bool absolute)
 {
 	/* Residuals far below the noise carry no news: on a tree of pairs all are zero. */
 	double floor = scale > 0.5 ? scale : 0.5;
 	for (size_t i = 0; i < w->p->n_obs; i++) {
 		double u = fabs(w->res[i]) / w->p->obs[i].limit_ns / floor;
-		if (round < ROUNDS_L1) {
+		if (absolute) {
 			w->robust[i] = 1 / (u > 0.3 ? u : 0.3);
 		} else {
 			w->robust[i] = u > HUBER ? HUBER / u : 1;
@@ -325,7 +337,7 @@ static void variances(struct work *w)
 	w->dense = NULL;
 }
 
-static void publish(struct work *w)
+static void publish(struct work *w, bool sure)
 {
 	memset(w->m->info, 0, 3 * (size_t)w->p->n_hosts * sizeof(double));
 	memset(w->m->n_obs, 0, w->p->n_hosts * sizeof(*w->m->n_obs));
@@ -341,7 +353,8 @@ static void publish(struct work *w)
 	free(w->m->covariance);
 	w->m->covariance = NULL;
 	w->m->belief_weight = w->slope_weight = w->p->belief_weight;
-	variances(w);
+	if (sure)
+		variances(w);
 }
 
 static void shares(const struct work *w, double *out)
@@ -357,7 +370,7 @@ static void shares(const struct work *w, double *out)
 }
 
 enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_model *model,
-			      double *residual_out, double *share_out, double *scale,
+			      bool sure, double *residual_out, double *share_out, double *scale,
 			      struct lag_err *err)
 {
 	size_t n = lag_fit_size(model);
@@ -385,20 +398,19 @@ enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_mo
 	double *scratch = block + 5 * n + 2 * p->n_obs;
 	for (size_t i = 0; i < p->n_obs; i++)
 		w.robust[i] = 1;
-	for (int round = 0; round < ROUNDS; round++) {
+	int rounds = sure ? ROUNDS : ROUNDS_QUICK;
+	for (int round = 0; round < rounds; round++) {
 		solve(&w);
 		double spread = residuals(&w, scratch);
-		if (round + 1 < ROUNDS)
-			reweight(&w, spread, round);
+		if (round + 1 < rounds)
+			reweight(&w, spread, round < rounds / 2);
 	}
-	for (size_t i = 0; i < p->n_obs; i++)
-		scratch[i] = fabs(w.res[i]) / p->obs[i].noise_ns;
-	*scale = 1.4826 * lag_fit_median(scratch, p->n_obs);
+	*scale = spread_of(&w, scratch, false);
 	if (residual_out && p->n_obs)
 		memcpy(residual_out, w.res, p->n_obs * sizeof(double));
 	if (share_out)
 		shares(&w, share_out);
-	publish(&w);
+	publish(&w, sure);
 	free(block);
 	free(w.touched);
 	free(w.dense);

@@ -81,18 +81,31 @@ size_t lag_fit_first(const struct lag_fit_model *model, uint32_t host);
 /* A host's knots. */
 const struct lag_fit_knot *lag_fit_knots(const struct lag_fit_model *model, uint32_t host,
 					 uint32_t *n);
+
 /* Factor of a host's k-th parameter at x. */
-double lag_fit_basis(const struct lag_fit_model *model, uint32_t host, uint32_t k, double x);
+static inline double lag_fit_basis(const struct lag_fit_model *model, uint32_t host, uint32_t k,
+				   double x)
+{
+	const struct lag_fit_knot *knot;
+
+	if (k < 2)
+		return k ? x : 1;
+	knot = &LAG_VEC_AT(&model->knots, struct lag_fit_knot, model->first_knot[host] + k - 2);
+	if (x < knot->x)
+		return 0;
+	return knot->step ? 1 : x - knot->x;
+}
 
 double lag_fit_value(const struct lag_fit_model *model, uint32_t host, double x);
 /* Change of the correction with x, right of x. */
 double lag_fit_slope(const struct lag_fit_model *model, uint32_t host, double x);
 
-/* Fills all but the knots. residual_out (n_obs, may be NULL): the corrected reading minus its group's
+/* Fills coef and n_obs, and where `sure` all else but the knots, with more
+ * care. residual_out (n_obs, may be NULL): the corrected reading minus its group's
  * mean; share_out (n_obs, may be NULL): what of that mean is the reading itself. `scale` gets the
  * robust ratio of residuals to noise. */
 enum lag_status lag_fit_solve(const struct lag_fit_problem *p, struct lag_fit_model *model,
-			      double *residual_out, double *share_out, double *scale,
+			      bool sure, double *residual_out, double *share_out, double *scale,
 			      struct lag_err *err) LAG_MUST_USE;
 
 /* Variance of a host's correction against its reference's at x, in ns^2, if single readings scatter as

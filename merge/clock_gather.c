@@ -8,8 +8,10 @@
 #include <string.h>
 
 enum {
-	MAX_GROUPS = 20000,
-	MAX_POINTS = 4000, /* of one pair and size */
+	MAX_GROUPS = 3000,
+	MIN_GROUPS = 400,
+	MAX_PRODUCTS = 16000000, /* over all groups, of pairs of parameters */
+	MAX_POINTS = 4000,       /* of one pair and size */
 	KNOTS = 9,
 	EACH_WAY = 3,
 	MIN_WINDOWS = 3
@@ -198,13 +200,21 @@ static uint32_t *count_comms(const struct lag_clock_view *view, size_t *total)
 	return count;
 }
 
+/* So many groups are enough, and fewer where they are large. */
+static size_t groups_wanted(const struct lag_clock_view *view)
+{
+	size_t hosts = view->in->n_hosts;
+	size_t n = MAX_PRODUCTS / (4 * hosts * hosts + 1);
+	return n > MAX_GROUPS ? MAX_GROUPS : n < MIN_GROUPS ? MIN_GROUPS : n;
+}
+
 static bool add_collectives(struct lag_clock_gather *g, const struct lag_clock_view *view)
 {
 	uint32_t hosts = view->in->n_hosts;
 	size_t total = 0;
 	size_t seen = 0;
 	uint32_t *count = count_comms(view, &total);
-	size_t stride = total / MAX_GROUPS + 1;
+	size_t stride = total / groups_wanted(view) + 1;
 	struct sums s = { lag_calloc(hosts, sizeof(double)), lag_calloc(hosts, sizeof(uint32_t)),
 			  lag_calloc(hosts, sizeof(uint32_t)) };
 	bool ok = count && s.end && s.n && s.touched;

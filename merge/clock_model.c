@@ -81,20 +81,6 @@ const struct lag_fit_knot *lag_fit_knots(const struct lag_fit_model *model, uint
 	return *n ? all + model->first_knot[host] : NULL;
 }
 
-double lag_fit_basis(const struct lag_fit_model *model, uint32_t host, uint32_t k, double x)
-{
-	const struct lag_fit_knot *knot;
-
-	if (k == 0)
-		return 1;
-	if (k == 1)
-		return x;
-	knot = &LAG_VEC_AT(&model->knots, struct lag_fit_knot, model->first_knot[host] + k - 2);
-	if (x < knot->x)
-		return 0;
-	return knot->step ? 1 : x - knot->x;
-}
-
 static uint32_t count(const struct lag_fit_model *model, uint32_t host)
 {
 	return 2 + model->first_knot[host + 1] - model->first_knot[host];

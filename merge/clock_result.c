@@ -14,6 +14,7 @@ enum {
 	ALL_PAIRS_HOSTS = 16, /* above it only pairs with the last arriver or the reference */
 	MAX_LIMITS = 2000000,
 	MAX_SOLVES = 48,
+	TABLE_HOSTS = 32,
 	BINS = 256 /* over x = -2..2 */
 };
 
@@ -31,22 +32,38 @@ struct host_times {
 struct build {
 	const struct lag_clock_solved *s;
 	struct lag_vec limits; /* struct lag_bound_limit */
+	/* By earlier, later, bin: the tightest so far; NULL: too many hosts, all go into limits. */
+	struct lag_bound_limit *best;
 	double guard_ns;
 	size_t thin; /* each n-th collective is enough */
 };
+
+static int bin(double x)
+{
+	double k = floor((x + 2) * (BINS / 4.0));
+	return k < 0 ? 0 : k >= BINS ? BINS - 1 : (int)k;
+}
 
 static bool limit(struct build *b, uint32_t earlier, int64_t end, uint32_t later, int64_t start)
 {
 	double e = lag_clock_corrected(b->s, earlier, end);
 	double s = lag_clock_corrected(b->s, later, start);
-	struct lag_bound_limit *l = lag_vec_push(&b->limits);
-	if (!l)
-		return false;
-	*l = (struct lag_bound_limit){ .earlier = earlier,
+	struct lag_bound_limit new = { .earlier = earlier,
 				       .later = later,
 				       .x = e / b->s->view->span_ns,
 				       .slack_ns = e - s + 2 * b->guard_ns };
-	return true;
+	struct lag_bound_limit *l;
+	if (b->best) {
+		size_t n = b->s->view->in->n_hosts;
+		l = &b->best[(earlier * n + later) * BINS + (size_t)bin(new.x)];
+		if (l->earlier == l->later || new.slack_ns < l->slack_ns)
+			*l = new;
+		return true;
+	}
+	l = lag_vec_push(&b->limits);
+	if (l)
+		*l = new;
+	return l != NULL;
 }
 
 static void host_times(const struct lag_clock_view *view, const struct lag_align_collective *c,
@@ -128,12 +145,6 @@ static bool limit_messages(struct build *b)
 	return true;
 }
 
-static int bin(double x)
-{
-	double k = floor((x + 2) * (BINS / 4.0));
-	return k < 0 ? 0 : k >= BINS ? BINS - 1 : (int)k;
-}
-
 static int by_bin(const void *pa, const void *pb)
 {
 	const struct lag_bound_limit *a = pa;
@@ -188,7 +199,21 @@ static enum lag_status make_limits(struct build *b, const struct lag_clock_trust
 	b->guard_ns = trust ? GUARD_FACTOR * trust->device_ns : GUARD_BLIND_NS;
 	b->guard_ns += unbent(b->s);
 	b->thin = in->n_collectives * per / MAX_LIMITS + 1;
-	if (!limit_collectives(b) || !limit_messages(b))
+	size_t n_best = (size_t)in->n_hosts * in->n_hosts * BINS;
+	if (in->n_hosts <= TABLE_HOSTS)
+		b->best = lag_calloc(n_best, sizeof(*b->best));
+	bool ok = limit_collectives(b) && limit_messages(b);
+	for (size_t i = 0; ok && b->best && i < n_best; i++) {
+		struct lag_bound_limit *l =
+			b->best[i].earlier != b->best[i].later ? lag_vec_push(&b->limits) : NULL;
+		if (l)
+			*l = b->best[i];
+		else
+			ok = b->best[i].earlier == b->best[i].later;
+	}
+	free(b->best);
+	b->best = NULL;
+	if (!ok)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory for clock bounds");
 	thin(&b->limits);
 	return LAG_OK;
