@@ -98,6 +98,7 @@ static int run(const struct lag_args *args)
 		.from = lag_args_get(args, "from"),
 		.rename_path = lag_args_get(args, "rename"),
 		.cpu_ops = lag_args_has(args, "cpu-ops"),
+		.no_pyramid = lag_args_has(args, "no-pyramid"),
 		.progress = on_progress,
 		.progress_state = &progress,
 	};
@@ -141,6 +142,7 @@ static const struct lag_opt options[] = {
 	{ 0, "from", "FORMAT", "read every input as that (default: see what it is)", formats + 1 },
 	{ 0, "rename", "FILE", "rules \"regex => name\" for kernel names", "@file" },
 	{ 0, "cpu-ops", NULL, "keep framework operators of imported traces", NULL },
+	{ 0, "no-pyramid", NULL, "leave out the level of detail", NULL },
 	{ 0, "writer", "HOW", "how events get into the file (default: pages)", "pages sql" },
 	{ 0, "memory", "SIZE", "beyond it, work in a temporary file (default: 512M)", NULL },
 	{ 0, "tmp", "DIR", "its folder (default: $TMPDIR, else the output's)", "@dir" },

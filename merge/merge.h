@@ -36,6 +36,7 @@ struct lag_merge_opts {
 	const char *rename_path; /* file of "regex => name" lines, or NULL */
 	bool keep_empty;         /* write a trace without ranks rather than fail */
 	bool cpu_ops;            /* keep framework operators of imported traces */
+	bool no_pyramid;         /* no level of detail: to measure what it costs */
 	enum lag_db_writer_kind writer;
 	uint64_t memory_bytes; /* beyond it, data go to a temporary file; 0 = LAG_MERGE_MEMORY */
 	const char *tmp;       /* its folder; NULL = $TMPDIR, else the output's */

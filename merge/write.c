@@ -9,10 +9,11 @@
 #define BATCH_ROWS 256
 #define SMALL_ROWS 65536
 
-/* Rows [from, until) of one table and process; NULL source: all that is not written in runs. */
+/* Rows [from, until) of one table and process; NULL source: the process's pyramid, and with a NULL process
+ * all that is not written in runs. */
 struct job {
 	const struct lag_row_source *source;
-	const struct lag_write_proc *wp;
+	struct lag_write_proc *wp;
 	int64_t first_id;
 	size_t from, until;
 };
@@ -62,7 +63,12 @@ static enum lag_status do_job(void *state, size_t i, struct lag_err *err)
 	struct jobs *jobs = state;
 	const struct job *job = &LAG_VEC_AT(&jobs->list, struct job, i);
 
-	return job->source ? write_run(jobs, job, err) : lag_write_facts(jobs->w, err);
+	if (job->source)
+		return write_run(jobs, job, err);
+	if (!job->wp)
+		return lag_write_facts(jobs->w, err);
+	return lag_lod_proc_build(jobs->w->m, job->wp->p, job->wp->gpu_order.items, &job->wp->lod,
+				  err);
 }
 
 /* ---- all of them ---- */
@@ -93,8 +99,8 @@ static enum lag_status list_procs(struct lag_writer *w)
 	return LAG_OK;
 }
 
-static enum lag_status list_job(struct jobs *jobs, enum lag_rows rows,
-				const struct lag_write_proc *wp, int64_t first_id, size_t n)
+static enum lag_status list_job(struct jobs *jobs, enum lag_rows rows, struct lag_write_proc *wp,
+				int64_t first_id, size_t n)
 {
 	for (size_t at = 0; at < n; at += RUN_ROWS) {
 		struct job *job = lag_vec_push(&jobs->list);
@@ -117,6 +123,14 @@ static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
 
 	for (int t = 0; t < LAG_ROWS_LIMIT; t++)
 		next_id[t] = 1;
+	/* First, since each is one piece of work, however many events there are. */
+	for (size_t i = 0; i < w->procs.n && st == LAG_OK && !w->m->opts->no_pyramid; i++) {
+		struct job *job = lag_vec_push(&jobs->list);
+
+		if (job)
+			job->wp = LAG_WRITE_PROC_AT(w, i);
+		st = job ? LAG_OK : LAG_ERR_SYSTEM;
+	}
 	for (size_t i = 0; i < w->procs.n && st == LAG_OK; i++) {
 		struct lag_write_proc *wp = LAG_WRITE_PROC_AT(w, i);
 
@@ -137,9 +151,10 @@ static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
 static enum lag_status finish(void *state, size_t i, struct lag_err *err)
 {
 	struct lag_writer *w = state;
+	enum lag_status st = lag_write_pyramid(w, err);
 
 	(void)i;
-	return lag_db_writer_finish(w->db, err);
+	return st == LAG_OK ? lag_db_writer_finish(w->db, err) : st;
 }
 
 static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt *receipt,
@@ -175,6 +190,7 @@ static void release(struct lag_writer *w)
 		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->gpu_order);
 		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->gpu_place);
 		lag_vec_release(&LAG_WRITE_PROC_AT(w, i)->names);
+		lag_lod_proc_release(&LAG_WRITE_PROC_AT(w, i)->lod);
 	}
 	lag_vec_release(&w->procs);
 	lag_db_writer_close(w->db);

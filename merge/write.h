@@ -3,6 +3,7 @@
 #ifndef MERGE_WRITE_H
 #define MERGE_WRITE_H
 
+#include "merge/lod.h"
 #include "merge/names.h"
 #include "merge/state.h"
 #include "schema/db/db_write.h"
@@ -27,6 +28,7 @@ struct lag_write_proc {
 	 * index -> place. Empty: the same. */
 	struct lag_vec gpu_order, gpu_place;
 	struct lag_vec names; /* uint32_t: names of its GPU events in order of their first use */
+	struct lag_lod_proc lod;
 };
 
 #define LAG_COPY_KINDS 11
@@ -68,6 +70,9 @@ enum lag_status lag_write_seen(struct lag_writer *w, const struct lag_write_proc
 			       struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_write_progress(struct lag_writer *w, struct lag_proc *p,
 				   struct lag_err *err) LAG_MUST_USE;
+
+/* The pyramids of all processes, when they are made. */
+enum lag_status lag_write_pyramid(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;
 
 /* Everything that several threads do not write. */
 enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err) LAG_MUST_USE;

@@ -44,6 +44,8 @@ enum lag_status lag_stmt_bind_real(struct lag_stmt *stmt, int param, double valu
 				   struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_stmt_bind_text(struct lag_stmt *stmt, int param, const char *text,
 				   struct lag_err *err) LAG_MUST_USE;
+enum lag_status lag_stmt_bind_blob(struct lag_stmt *stmt, int param, const void *bytes, size_t n,
+				   struct lag_err *err) LAG_MUST_USE;
 
 /* LAG_OK: a row is there; LAG_END: no more (the statement is then reset and may run again). */
 enum lag_status lag_stmt_step(struct lag_stmt *stmt, struct lag_err *err) LAG_MUST_USE;
@@ -62,5 +64,8 @@ double lag_stmt_real(const struct lag_stmt *stmt, int column); /* NULL gives NaN
 
 /* Never NULL (SQL NULL gives ""). Borrowed until the next step, reset or free. */
 const char *lag_stmt_text(const struct lag_stmt *stmt, int column);
+
+/* The bytes of a blob, *n of them; NULL with *n = 0 for all else. Borrowed likewise. */
+const void *lag_stmt_blob(const struct lag_stmt *stmt, int column, size_t *n);
 
 #endif

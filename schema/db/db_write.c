@@ -132,6 +132,8 @@ static enum lag_status bind(struct lag_db_writer *w, struct lag_stmt *stmt, int 
 		return lag_stmt_bind_int(stmt, param, v->i, err);
 	case LAG_V_REAL:
 		return lag_stmt_bind_real(stmt, param, v->r, err);
+	case LAG_V_BLOB:
+		return lag_stmt_bind_blob(stmt, param, v->b, v->n, err);
 	case LAG_V_TEXT:
 		break;
 	}

@@ -20,22 +20,26 @@ enum lag_table {
 enum lag_value_type {
 	LAG_V_INT, /* LAG_NONE = NULL */
 	LAG_V_REAL,
-	LAG_V_TEXT /* NULL = NULL; bytes that are not UTF-8 are replaced */
+	LAG_V_TEXT, /* NULL = NULL; bytes that are not UTF-8 are replaced */
+	LAG_V_BLOB
 };
 
 struct lag_value {
 	enum lag_value_type type;
+	uint32_t n; /* bytes of a blob */
 
 	union {
 		int64_t i;
 		double r;
 		const char *s;
+		const void *b;
 	};
 };
 
-#define LAG_INT(x)  ((struct lag_value){ .type = LAG_V_INT, .i = (x) })
-#define LAG_REAL(x) ((struct lag_value){ .type = LAG_V_REAL, .r = (x) })
-#define LAG_TEXT(x) ((struct lag_value){ .type = LAG_V_TEXT, .s = (x) })
+#define LAG_INT(x)        ((struct lag_value){ .type = LAG_V_INT, .i = (x) })
+#define LAG_REAL(x)       ((struct lag_value){ .type = LAG_V_REAL, .r = (x) })
+#define LAG_TEXT(x)       ((struct lag_value){ .type = LAG_V_TEXT, .s = (x) })
+#define LAG_BLOB(x, size) ((struct lag_value){ .type = LAG_V_BLOB, .n = (size), .b = (x) })
 
 struct lag_db_writer; /* owned by the caller */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row is a head, its values, and its texts with their NUL one behind the other. */
+/* A row is a head, its values, and its texts (with their NUL) and blobs one behind the other. */
 #include "schema/db/row_log.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define WINDOW ((size_t)1 << 18)
 
 struct head {
-	uint64_t text_bytes;
+	uint64_t text_bytes; /* of blobs, too */
 	uint32_t table, n;
 };
 
@@ -27,9 +27,12 @@ void lag_row_log_release(struct lag_row_log *log)
 	lag_temp_file_close(&log->file);
 }
 
-static bool has_text(const struct lag_value *value)
+/* Bytes that a value points to. */
+static size_t pointed(const struct lag_value *value)
 {
-	return value->type == LAG_V_TEXT && value->s;
+	if (value->type == LAG_V_BLOB)
+		return value->n;
+	return value->type == LAG_V_TEXT && value->s ? strlen(value->s) + 1 : 0;
 }
 
 static enum lag_status no_memory(struct lag_err *err)
@@ -44,12 +47,14 @@ enum lag_status lag_row_log_add(struct lag_row_log *log, enum lag_table table,
 	enum lag_status st;
 
 	for (size_t i = 0; i < n; i++)
-		head.text_bytes += has_text(&values[i]) ? strlen(values[i].s) + 1 : 0;
+		head.text_bytes += pointed(&values[i]);
 	lag_buf_add(&log->rows, (const char *)&head, sizeof(head));
 	lag_buf_add(&log->rows, (const char *)values, n * sizeof(*values));
 	for (size_t i = 0; i < n; i++) {
-		if (has_text(&values[i]))
-			lag_buf_add(&log->rows, values[i].s, strlen(values[i].s) + 1);
+		size_t bytes = pointed(&values[i]);
+
+		if (bytes)
+			lag_buf_add(&log->rows, values[i].s, bytes);
 	}
 	if (log->rows.failed)
 		return no_memory(err);
@@ -64,10 +69,13 @@ enum lag_status lag_row_log_add(struct lag_row_log *log, enum lag_table table,
 static void point_to(struct lag_value *values, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!has_text(&values[i]))
-			continue;
-		values[i].s = text;
-		text += strlen(text) + 1;
+		if (values[i].type == LAG_V_BLOB) {
+			values[i].b = text;
+			text += values[i].n;
+		} else if (values[i].type == LAG_V_TEXT && values[i].s) {
+			values[i].s = text;
+			text += strlen(text) + 1;
+		}
 	}
 }
 

@@ -69,6 +69,14 @@ enum lag_status lag_stmt_bind_text(struct lag_stmt *stmt, int param, const char 
 	return LAG_OK;
 }
 
+enum lag_status lag_stmt_bind_blob(struct lag_stmt *stmt, int param, const void *bytes, size_t n,
+				   struct lag_err *err)
+{
+	if (sqlite3_bind_blob64(stmt->sqlite, param, bytes, n, SQLITE_TRANSIENT) != SQLITE_OK)
+		return fail(stmt, "bind", err);
+	return LAG_OK;
+}
+
 enum lag_status lag_stmt_step(struct lag_stmt *stmt, struct lag_err *err)
 {
 	switch (sqlite3_step(stmt->sqlite)) {
@@ -131,4 +139,15 @@ const char *lag_stmt_text(const struct lag_stmt *stmt, int column)
 	const unsigned char *text = sqlite3_column_text(stmt->sqlite, column);
 
 	return text ? (const char *)text : "";
+}
+
+const void *lag_stmt_blob(const struct lag_stmt *stmt, int column, size_t *n)
+{
+	*n = 0;
+	if (sqlite3_column_type(stmt->sqlite, column) != SQLITE_BLOB)
+		return NULL;
+	const void *bytes = sqlite3_column_blob(stmt->sqlite, column);
+
+	*n = bytes ? (size_t)sqlite3_column_bytes(stmt->sqlite, column) : 0;
+	return bytes;
 }

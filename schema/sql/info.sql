@@ -28,6 +28,14 @@ SELECT 'communication calls', count(*), count(DISTINCT rank) FROM nccl_op
 UNION ALL
 SELECT 'matched operations', count(*), NULL FROM instance WHERE n_recorded > 1;
 
+SELECT count(*) AS lanes, sum(device IS NULL) AS ranks,
+       sum(CASE WHEN device IS NULL THEN n_events END) AS events,
+       1 << min(shift) AS finest_ns, 1 << max(top_shift) AS coarsest_ns,
+       (SELECT sum(length(buckets)) FROM pyramid) AS bytes,
+       CAST((SELECT sum(length(buckets)) FROM pyramid) AS REAL) /
+         sum(CASE WHEN device IS NULL THEN n_events END) AS bytes_an_event
+FROM pyramid_lane HAVING count(*) > 0;
+
 SELECT r.rank, h.name AS host, r.device, d.name AS device_name, p.pid, g.n AS gpu_events,
        p.last_ns - p.first_ns AS recorded_ns,
        CASE WHEN r.process_id IS NULL THEN 'not recorded' WHEN p.clean_exit = 0 THEN 'cut off'

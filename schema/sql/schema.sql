@@ -320,3 +320,28 @@ CREATE TABLE finding (
   count INTEGER NOT NULL,
   text TEXT NOT NULL
 );
+
+-- Level of detail of gpu_event, so that any window is drawn without reading events: each rank's time as
+-- a whole (device, context and stream NULL), and each of its streams'.
+CREATE TABLE pyramid_lane (
+  id INTEGER PRIMARY KEY,           -- ascending by rank; a rank's own first
+  rank INTEGER NOT NULL,
+  device INTEGER,
+  context INTEGER,
+  stream INTEGER,
+  n_events INTEGER NOT NULL,
+  first_ns INTEGER NOT NULL,        -- first start and last end
+  last_ns INTEGER NOT NULL,
+  shift INTEGER NOT NULL,           -- finest and coarsest level; buckets of 2^shift ns
+  top_shift INTEGER NOT NULL
+);
+
+-- 256 buckets of one level and lane, from segment * 256 * 2^shift ns on; absent where all are empty.
+-- schema/record/pyramid.h describes the blob. A frame reads a few segments of many lanes.
+CREATE TABLE pyramid (
+  shift INTEGER NOT NULL,
+  segment INTEGER NOT NULL,
+  lane_id INTEGER NOT NULL,         -- pyramid_lane
+  buckets BLOB NOT NULL,
+  PRIMARY KEY (shift, segment, lane_id)
+) WITHOUT ROWID;

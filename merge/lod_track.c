@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of one lane, by start, to segments of buckets at every level. */
+#include "merge/lod_track.h"
+
+/* The segment's bytes so far go out. */
+static void flush(struct lag_lod_track *track, unsigned l)
+{
+	struct lag_lod_level *level = &track->levels[l];
+
+	if (level->packed.failed ||
+	    (level->packed.n &&
+	     !track->take(track->state, track->lane, track->shift + l * LAG_PYRAMID_STEP,
+			  level->segment, &level->packed)))
+		track->failed = true;
+	lag_buf_clear(&level->packed);
+	level->next = 0;
+}
+
+static void pack(struct lag_lod_track *track, unsigned l, int64_t index,
+		 const struct lag_bucket *bucket)
+{
+	struct lag_lod_level *level = &track->levels[l];
+	int64_t segment = index >> LAG_PYRAMID_BUCKET_BITS;
+	uint64_t place = (uint64_t)index & (LAG_PYRAMID_BUCKETS - 1);
+	uint8_t *p;
+
+	if (segment != level->segment) {
+		flush(track, l);
+		level->segment = segment;
+	}
+	if (!lag_buf_reserve(&level->packed, (size_t)2 * LAG_BUCKET_BYTES_MAX)) {
+		track->failed = true;
+		return;
+	}
+	p = (uint8_t *)level->packed.text + level->packed.n;
+	if (place > level->next)
+		p = lag_bucket_skip(p, place - level->next);
+	p = lag_bucket_put(p, bucket, track->shift + l * LAG_PYRAMID_STEP);
+	level->packed.n = (size_t)(p - (uint8_t *)level->packed.text);
+	level->next = place + 1;
+}
+
+/* Adds to bucket `index` of level l. Where another one was being filled, that one is over, and added to the
+ * level above in the same way. */
+static void add(struct lag_lod_track *track, unsigned l, int64_t index, struct lag_bucket more)
+{
+	for (; l < track->n_levels; l++, index >>= LAG_PYRAMID_STEP) {
+		struct lag_lod_level *level = &track->levels[l];
+		struct lag_bucket over = level->bucket;
+		int64_t over_index = level->index;
+		bool used = level->used;
+
+		if (used && over_index == index) {
+			for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
+				level->bucket.ns[c] += more.ns[c];
+			level->bucket.n_events += more.n_events;
+			return;
+		}
+		level->bucket = more;
+		level->index = index;
+		level->used = true;
+		if (!used)
+			return;
+		pack(track, l, over_index, &over);
+		more = over;
+		index = over_index;
+	}
+}
+
+static inline struct lag_bucket *bucket_at(struct lag_lod_track *track, int64_t index)
+{
+	struct lag_lod_level *level = &track->levels[0];
+
+	if (!level->used || level->index != index) {
+		add(track, 0, index, (struct lag_bucket){ 0 });
+		if (*track->n_left)
+			--*track->n_left;
+	}
+	return &level->bucket;
+}
+
+static void put(struct lag_lod_track *track, int class, int64_t from, int64_t until)
+{
+	while (from < until && *track->n_left) {
+		int64_t index = from >> track->shift;
+		int64_t edge = (int64_t)(((uint64_t)index + 1) << track->shift);
+		int64_t stop = until < edge ? until : edge;
+
+		bucket_at(track, index)->ns[class] += stop - from;
+		from = stop;
+	}
+}
+
+/* Time before `to` is settled. */
+static void settle(struct lag_lod_track *track, int64_t to)
+{
+	int64_t from = track->now_ns;
+
+	for (int c = 0; c < LAG_PYRAMID_CLASSES && from < to; c++) {
+		int64_t until = track->until_ns[c] < to ? track->until_ns[c] : to;
+
+		if (until <= from)
+			continue;
+		put(track, c, from, until);
+		from = until;
+	}
+	track->now_ns = to;
+}
+
+void lag_lod_track_add(struct lag_lod_track *track, enum lag_pyramid_class class, int64_t start_ns,
+		       int64_t end_ns)
+{
+	if (start_ns > track->now_ns)
+		settle(track, start_ns);
+	bucket_at(track, start_ns >> track->shift)->n_events++;
+	if (end_ns > track->until_ns[class])
+		track->until_ns[class] = end_ns;
+}
+
+void lag_lod_track_end(struct lag_lod_track *track)
+{
+	int64_t last = INT64_MIN;
+
+	for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
+		last = track->until_ns[c] > last ? track->until_ns[c] : last;
+	if (last > track->now_ns)
+		settle(track, last);
+	for (unsigned l = 0; l < track->n_levels; l++) {
+		struct lag_lod_level *level = &track->levels[l];
+
+		if (level->used) {
+			pack(track, l, level->index, &level->bucket);
+			add(track, l + 1, level->index >> LAG_PYRAMID_STEP, level->bucket);
+		}
+		level->used = false;
+		flush(track, l);
+	}
+}

@@ -1,0 +1,1 @@
+SELECT buckets FROM pyramid WHERE shift = ? AND segment = ? AND lane_id = ?;
