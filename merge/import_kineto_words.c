@@ -129,7 +129,7 @@ static void add_word(struct lag_kineto_words *words, const char *text, int value
 	size_t n = strlen(text), i;
 	struct lag_kineto_word w = { .text = text, .n = (uint32_t)n, .value = value };
 
-	memcpy(padded, text, n);
+	memcpy(padded, text, n + 1);
 	w.lo = lower8(padded, n);
 	w.hi = n > 8 ? lower8(padded + 8, n - 8) : 0;
 	for (i = slot_of(w.lo, w.hi, n); words->slots[i].text;)

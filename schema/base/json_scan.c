@@ -127,49 +127,52 @@ static const char *scan_key(const char *p, const char *limit)
 	return *p == ':' ? lag_json_scan_space(p + 1, limit) : NULL;
 }
 
-/* One bit a container that is open, the innermost lowest: set for objects. A leading 1 marks where
- * the stack ends. */
-const char *lag_json_scan_value(const char *p, const char *limit)
+/* Behind a value: over the ends of containers to a comma, or to behind the outermost value. *open is a
+ * stack with one bit a container, the innermost lowest, set for objects; a leading 1 marks its end. */
+static const char *scan_ends(const char *p, const char *limit, uint64_t *open)
 {
-	uint64_t open = 1;
-
-	for (;;) {
+	for (; *open != 1; *open >>= 1) {
 		if (p >= limit)
 			return NULL;
-		if (*p == '{' || *p == '[') {
-			bool object = *p == '{';
-
-			p = lag_json_scan_space(p + 1, limit);
-			if (*p != (object ? '}' : ']')) {
-				if (open >> LAG_JSON_SCAN_DEPTH)
-					return NULL;
-				open = open << 1 | object;
-				p = object ? scan_key(p, limit) : p;
-				if (!p)
-					return NULL;
-				continue;
-			}
-			p++;
-		} else {
-			p = lag_json_scan_scalar(p, limit);
-			if (!p)
-				return NULL;
-		}
-		for (;;) {
-			if (open == 1)
-				return p;
-			if (p >= limit)
-				return NULL;
-			p = lag_json_scan_space(p, limit);
-			if (*p == ',')
-				break;
-			if (*p++ != (open & 1 ? '}' : ']'))
-				return NULL;
-			open >>= 1;
-		}
-		p = lag_json_scan_space(p + 1, limit);
-		p = open & 1 ? scan_key(p, limit) : p;
-		if (!p)
+		p = lag_json_scan_space(p, limit);
+		if (*p == ',')
+			return p;
+		if (*p++ != (*open & 1 ? '}' : ']'))
 			return NULL;
 	}
+	return p;
+}
+
+/* At an opening brace or bracket: to the first value inside. An empty container is stepped over, and
+ * *open stays. */
+static const char *scan_begin(const char *p, const char *limit, uint64_t *open)
+{
+	bool object = *p == '{';
+
+	p = lag_json_scan_space(p + 1, limit);
+	if (*p == (object ? '}' : ']'))
+		return p + 1;
+	if (*open >> LAG_JSON_SCAN_DEPTH)
+		return NULL;
+	*open = *open << 1 | object;
+	return object ? scan_key(p, limit) : p;
+}
+
+const char *lag_json_scan_value(const char *p, const char *limit)
+{
+	uint64_t open = 1, before;
+
+	while (p && p < limit) {
+		before = open;
+		p = *p == '{' || *p == '[' ? scan_begin(p, limit, &open)
+					   : lag_json_scan_scalar(p, limit);
+		if (!p || open != before)
+			continue;
+		p = scan_ends(p, limit, &open);
+		if (!p || open == 1)
+			return p;
+		p = lag_json_scan_space(p + 1, limit);
+		p = open & 1 ? scan_key(p, limit) : p;
+	}
+	return NULL;
 }

@@ -35,8 +35,20 @@ static bool is(const unsigned char *key, size_t n, const char *name)
 	return strlen(name) == n && memcmp(key, name, n) == 0;
 }
 
+static enum target find(const char *const names[], size_t n_names, enum target first,
+			const unsigned char *key, size_t n)
+{
+	for (size_t i = 0; i < n_names; i++) {
+		if (is(key, n, names[i]))
+			return (enum target)(first + i);
+	}
+	return T_NONE;
+}
+
 static int on_key(void *ctx, const unsigned char *key, size_t n)
 {
+	static const char *const members[] = { "ph", "cat", "name", "pid", "tid", "ts", "dur" };
+	static const char *const args[] = { "External id", "correlation", "stream", "device" };
 	struct state *s = ctx;
 
 	s->target = T_NONE;
@@ -44,20 +56,9 @@ static int on_key(void *ctx, const unsigned char *key, size_t n)
 		s->in_events = is(key, n, "traceEvents");
 	} else if (s->in_events && s->depth == 3) {
 		s->in_args = is(key, n, "args");
-		s->target = is(key, n, "ph")     ? T_PHASE
-			    : is(key, n, "cat")  ? T_CAT
-			    : is(key, n, "name") ? T_NAME
-			    : is(key, n, "pid")  ? T_PID
-			    : is(key, n, "tid")  ? T_TID
-			    : is(key, n, "ts")   ? T_TS
-			    : is(key, n, "dur")  ? T_DUR
-						 : T_NONE;
+		s->target = find(members, 7, T_PHASE, key, n);
 	} else if (s->in_args && s->depth == 4) {
-		s->target = is(key, n, "External id")   ? T_EXTERNAL
-			    : is(key, n, "correlation") ? T_CORRELATION
-			    : is(key, n, "stream")      ? T_STREAM
-			    : is(key, n, "device")      ? T_DEVICE
-							: T_NONE;
+		s->target = find(args, 4, T_EXTERNAL, key, n);
 	}
 	return 1;
 }
@@ -168,7 +169,7 @@ int main(int argc, char **argv)
 		h = yajl_alloc(&callbacks, NULL, &s);
 		if (!h || yajl_parse(h, (const unsigned char *)bytes, n) != yajl_status_ok ||
 		    yajl_complete_parse(h) != yajl_status_ok)
-			return 2;
+			exit(2);
 		took = kineto_now(CLOCK_THREAD_CPUTIME_ID) - start;
 		best = took < best ? took : best;
 		kib = kineto_private_kib() - before;

@@ -25,7 +25,7 @@ struct kineto_sum {
 
 static inline uint64_t kineto_text_sum(const char *text, size_t n)
 {
-	return n ? n * 257 + (unsigned char)text[0] + 3u * (unsigned char)text[n - 1] : 0;
+	return n ? n * 257 + (unsigned char)text[0] + (uint64_t)3 * (unsigned char)text[n - 1] : 0;
 }
 
 static inline void kineto_add(struct kineto_sum *sum, const struct kineto_fields *f)

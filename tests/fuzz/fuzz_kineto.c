@@ -64,10 +64,9 @@ static bool same_event(const struct lag_kineto_event *a, const struct lag_kineto
 static bool open_events(struct lag_kineto_scan *s, bool careful)
 {
 	struct lag_err err = { 0 };
-	enum lag_status st;
 
 	s->careful = careful;
-	while ((st = lag_json_next(&s->json, &err)) == LAG_OK) {
+	while (lag_json_next(&s->json, &err) == LAG_OK) {
 		if (s->json.kind == LAG_JSON_ARRAY)
 			return true;
 	}

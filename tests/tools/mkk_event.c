@@ -87,10 +87,11 @@ void mkk_op(struct mkk_out *o, const struct mkk_who *w, const char *name, int64_
 	MKK_PUT(o, "\"External id\": ");
 	mkk_int(o, id);
 	MKK_PUT(o, ",\"Record function id\": 0");
-	if (shapes)
+	if (shapes) {
 		MKK_PUT(o, ", \"Concrete Inputs\": [\"\", \"\", \"\"], \"Input type\": [\"float\", "
 			   "\"float\", \"float\"], \"Input Strides\": [[1024, 1], [1, 1024], "
 			   "[1]], \"Input Dims\": [[4096, 1024], [1024, 4096], [4096]]");
+	}
 	MKK_PUT(o, ", \"Ev Idx\": ");
 	mkk_int(o, id);
 	finish(o);

@@ -79,9 +79,10 @@ static void launch(struct rank *r, unsigned which, int64_t dur_ns)
 	struct mkk_out *o = r->out;
 	int64_t at = shown(r, r->cpu_ns), id = r->next_id, start;
 
-	if (which % 5 == 0)
+	if (which % 5 == 0) {
 		mkk_python(o, &r->who, "torch/nn/modules/module.py(1532): _call_impl", at,
-			   LAUNCH_NS * 4, id);
+			   4 * (int64_t)LAUNCH_NS, id);
+	}
 	mkk_op(o, &r->who, ops[which % 5], at, LAUNCH_NS, id, which % 2);
 	mkk_op(o, &r->who, "aten::empty", at + 400, 700, id + 1, false);
 	if (which % 2)
