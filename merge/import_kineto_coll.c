@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Kineto trace says about one collective: on the kernel itself, on the CPU event around its
- * launch call (record_param_comms, or the "nccl:..." annotation), or only in the kernel's name. */
+ * launch call or with its external id (record_param_comms, or the "nccl:..." annotation), or only in the
+ * kernel's name. */
 #include <string.h>
 #include <strings.h>
 
@@ -154,11 +155,15 @@ void lag_kineto_set_coll(struct lag_kineto_work *w, struct lag_kineto_op *op)
 	const struct lag_kineto_coll *c = NULL, *named = NULL;
 	const char *kernel = carrier_name(w, op);
 	const char *name;
+	uint64_t at;
 
 	if (op->carrier.coll >= 0)
 		c = &LAG_VEC_AT(&w->k->p->colls, struct lag_kineto_coll, (size_t)op->carrier.coll);
 	if (op->tid && !c)
 		c = around(w, op->tid, op->enter_ns, names_group);
+	if (!c && op->carrier.external > 0 &&
+	    lag_map_find(&w->by_external, (uint64_t)op->carrier.external, &at))
+		c = &LAG_VEC_AT(&w->k->p->cpu_colls, struct lag_kineto_coll, at - 1);
 	if (op->tid && !c)
 		named = c = around(w, op->tid, op->enter_ns, names_func);
 	op->coll = c ? *c

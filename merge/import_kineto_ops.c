@@ -219,6 +219,21 @@ static enum lag_status emit(struct lag_kineto_work *w, struct lag_err *err)
 	return st;
 }
 
+/* The CPU events that say which group they are of, by the id that kernels launched inside share. */
+static enum lag_status index_external(struct lag_kineto_work *w, struct lag_err *err)
+{
+	const struct lag_vec *all = &w->k->p->cpu_colls;
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < all->n && !lag_failed(st); i++) {
+		const struct lag_kineto_coll *c = &LAG_VEC_AT(all, struct lag_kineto_coll, i);
+
+		if (c->has_group && c->external > 0)
+			st = lag_map_set(&w->by_external, (uint64_t)c->external, i + 1);
+	}
+	return lag_failed(st) ? lag_err_set(err, st, "no memory for more operations") : st;
+}
+
 enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 {
 	struct lag_kineto_work w = { .k = k,
@@ -233,7 +248,9 @@ enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 		qsort(k->p->cpu_colls.items, k->p->cpu_colls.n, sizeof(struct lag_kineto_coll),
 		      lag_kineto_by_thread);
 	}
-	st = collect(&w, err);
+	st = index_external(&w, err);
+	if (!lag_failed(st))
+		st = collect(&w, err);
 	if (!lag_failed(st))
 		st = resolve(&w, err);
 	if (!lag_failed(st))
@@ -244,6 +261,7 @@ enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 	}
 	lag_vec_release(&w.ops);
 	lag_vec_release(&w.comms);
+	lag_map_release(&w.by_external);
 	lag_map_release(&w.launch);
 	return st;
 }

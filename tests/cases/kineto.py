@@ -136,6 +136,22 @@ def check_cut(folder):
     assert "cut off at byte" in json.dumps(report("trust", db, code=(0, 1, 3)))
 
 
+def check_two_hosts(folder):
+    """Eight files of one job from two hosts, whose clocks are 250 us apart, packed as profilers pack them: the
+    offset is found within its stated error, and the rank that is slow is the one named."""
+    files = os.path.join(folder, "eight")
+    subprocess.run([os.path.join(os.environ["LAGGARD_BUILD"], "mkkineto"), "--out", files, "--size", "2000000", "--ranks", "8",
+                    "--per-host", "4", "--clock", "1:250", "--straggler", "5:1.3"], check=True)
+    for path in glob.glob(os.path.join(files, "*.json"))[::2]:
+        subprocess.run(["gzip", "-1", path], check=True)
+    db = os.path.join(folder, "eight.db")
+    run("merge", files, "-o", db)
+    rows = report("stragglers", db, code=(0, 1, 3))["rows"]
+    assert [(r["rank"], r["cause"]) for r in rows if r["verdict"] == "chronic"] == [(5, "slow GPU")], rows
+    (row,) = [r for r in report("clock", db)["rows"] if r["host"] == "node1" and r["device"] is None]
+    assert abs(row["offset_ns"] + 250_000) <= row["uncertainty_ns"] < 200_000, row
+
+
 def check_damaged(folder):
     """Damage of every kind between good events: those are all read, and what was wrong is counted."""
     def kernel(i, more="", name='"k"'):
@@ -189,6 +205,7 @@ def check_exported(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made(folder)
+        check_two_hosts(folder)
         check_damaged(folder)
         check_exported(folder)
         if os.path.isdir(DATA):

@@ -254,6 +254,25 @@ static void metadata_of_the_cpu_event_around_the_launch_is_used(void **state)
 	done(&r);
 }
 
+/* Where launch calls were not recorded, the external id still tells. */
+static void metadata_is_found_by_external_id(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	open_text(&r, "t.json",
+		  "{" RANK5 ",\"traceEvents\":["
+		  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_Generic(int)\","
+		  "\"pid\":0,"
+		  "\"tid\":20,\"ts\":30,\"dur\":1,\"args\":{\"correlation\":1,\"External "
+		  "id\":77}}," PARAM_COMMS("10", "5", "broadcast", ",\"External id\":77") "]}");
+	assert_int_equal(LAG_PART_COUNT(&r.part, op), 1);
+	assert_int_equal(LAG_PART_AT(&r.part, op, 0).func, LAG_FUNC_BROADCAST);
+	assert_int_equal(LAG_PART_AT(&r.part, op, 0).sources, LAG_OP_FROM_META);
+	assert_string_equal(name_of(&r, LAG_PART_AT(&r.part, comm, 0).name), "pp");
+	done(&r);
+}
+
 static void without_metadata_order_and_names_must_do(void **state)
 {
 	struct reading r;
@@ -699,6 +718,7 @@ int main(void)
 		cmocka_unit_test(names_and_numbers_of_2021_are_understood),
 		cmocka_unit_test(a_kernels_own_metadata_becomes_an_operation),
 		cmocka_unit_test(metadata_of_the_cpu_event_around_the_launch_is_used),
+		cmocka_unit_test(metadata_is_found_by_external_id),
 		cmocka_unit_test(without_metadata_order_and_names_must_do),
 		cmocka_unit_test(cut_rank_lists_are_completed_from_start_and_stride),
 		cmocka_unit_test(peers_are_ranks_of_the_job),
