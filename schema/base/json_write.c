@@ -2,11 +2,13 @@
 /* JSON text, appended to a buffer. */
 #include "schema/base/json_write.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/decimal.h"
 #include "schema/base/fmt.h"
 
 static void separate(struct lag_json *json)
@@ -37,42 +39,41 @@ void lag_json_key(struct lag_json *json, const char *key)
 	json->comma = false;
 }
 
-/* printf is the slowest part of writing a large trace, and most of a trace is integers. */
-static void put_decimal(struct lag_buf *out, uint64_t value, bool negative, unsigned decimals)
-{
-	char text[32];
-	size_t at = sizeof(text);
-
-	for (unsigned i = 0; value || i <= decimals; i++) {
-		if (decimals && i == decimals)
-			text[--at] = '.';
-		text[--at] = (char)('0' + value % 10);
-		value /= 10;
-	}
-	if (negative)
-		text[--at] = '-';
-	lag_buf_add(out, text + at, sizeof(text) - at);
-}
-
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 void lag_json_int(struct lag_json *json, int64_t value)
 {
-	bool quoted = json->exact && magnitude(value) > (uint64_t)1 << 53;
+	char text[LAG_DECIMAL_MAX + 2], *end = text;
+	bool quoted = json->exact && lag_magnitude(value) > (uint64_t)1 << 53;
 
 	separate(json);
-	lag_buf_add(json->out, "\"", quoted);
-	put_decimal(json->out, magnitude(value), value < 0, 0);
-	lag_buf_add(json->out, "\"", quoted);
+	*end = '"';
+	end = lag_decimal_put(end + quoted, value);
+	*end = '"';
+	lag_buf_add(json->out, text, (size_t)(end - text) + quoted);
 }
 
 void lag_json_us(struct lag_json *json, int64_t ns)
 {
+	char text[LAG_DECIMAL_MAX];
+
 	separate(json);
-	put_decimal(json->out, magnitude(ns), ns < 0, 3);
+	lag_buf_add(json->out, text, (size_t)(lag_decimal_put_us(text, ns) - text));
+}
+
+/* Digits from which to try: decimals of up to 15 survive the way through a double, so that the zeros at the
+ * end of 15 tell that fewer do. */
+static int least_digits(double value)
+{
+	char text[40];
+	const char *end;
+	int digits = 15;
+
+	if (fabs(value) < DBL_MIN) /* has fewer digits than that */
+		return 6;
+	(void)snprintf(text, sizeof(text), "%.14e", value);
+	end = strchr(text, 'e');
+	while (digits > 6 && *--end == '0')
+		digits--;
+	return digits;
 }
 
 void lag_json_real(struct lag_json *json, double value)
@@ -84,7 +85,7 @@ void lag_json_real(struct lag_json *json, double value)
 		lag_buf_puts(json->out, "null");
 		return;
 	}
-	for (int digits = 6; digits <= 17; digits++) {
+	for (int digits = least_digits(value); digits <= 17; digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (strtod(text, NULL) == value)
 			break;
@@ -114,10 +115,36 @@ void lag_json_text(struct lag_json *json, const char *text)
 	lag_json_quote(json->out, text, strlen(text));
 }
 
+void lag_json_raw(struct lag_json *json, const char *text, size_t n)
+{
+	separate(json);
+	lag_buf_add(json->out, text, n);
+}
+
+/* Bytes from the first on that stand for themselves, in steps of 8: ASCII without controls, quotes and
+ * backslashes. A byte behind one that does not may be taken for such a one; that only costs time. */
+static size_t plain_prefix(const char *text, size_t n)
+{
+	const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+	size_t i = 0;
+
+	for (; n - i >= 8; i += 8) {
+		uint64_t x, quote, slash, del;
+
+		memcpy(&x, text + i, 8);
+		quote = x ^ (ones * '"');
+		slash = x ^ (ones * '\\');
+		del = x ^ (ones * 0x7f);
+		if ((x | (x - ones * 0x20) | (quote - ones) | (slash - ones) | (del - ones)) & tops)
+			break;
+	}
+	return i;
+}
+
 void lag_json_quote(struct lag_buf *out, const char *text, size_t n)
 {
 	static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
-	size_t run = 0, i = 0;
+	size_t run = 0, i = plain_prefix(text, n);
 
 	lag_buf_putc(out, '"');
 	while (i < n) {

@@ -2,12 +2,15 @@
 /* JSON in and out: what is valid is read exactly, what is broken is repaired and counted, and what is
  * written is always valid. */
 #include "tests/unit/unit.h"
-#include <math.h>
 
+#include <float.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/decimal.h"
 #include "schema/base/json_read.h"
 #include "schema/base/json_write.h"
 
@@ -316,6 +319,29 @@ static void written_text_is_escaped_and_valid(void **state)
 	lag_buf_release(&out);
 }
 
+static void decimals_of_every_length_are_those_of_printf(void **state)
+{
+	uint64_t power = 1;
+
+	(void)state;
+	for (int i = 0; i < 20; i++, power *= 10) {
+		for (int d = -1; d <= 1; d++) {
+			uint64_t v = power + (uint64_t)d;
+			int64_t ns = (int64_t)v;
+			char text[LAG_DECIMAL_MAX + 1], expected[LAG_DECIMAL_MAX + 1];
+
+			*lag_decimal_put_unsigned(text, v) = '\0';
+			(void)snprintf(expected, sizeof(expected), "%" PRIu64, v);
+			assert_string_equal(text, expected);
+			*lag_decimal_put_us(text, ns) = '\0';
+			(void)snprintf(expected, sizeof(expected), "%s%" PRIu64 ".%03" PRIu64,
+				       ns < 0 ? "-" : "", lag_magnitude(ns) / 1000,
+				       lag_magnitude(ns) % 1000);
+			assert_string_equal(text, expected);
+		}
+	}
+}
+
 static void integers_and_microseconds_are_written_exactly(void **state)
 {
 	struct lag_buf out = { 0 };
@@ -339,6 +365,41 @@ static void integers_and_microseconds_are_written_exactly(void **state)
 			    "-1234.567, 9007199254740992, \"9007199254740993\", "
 			    "\"-9007199254740993\"]");
 	lag_buf_release(&out);
+}
+
+/* By definition: the fewest digits, from 6 on, that read back equal. */
+static void reals_are_as_short_as_they_can_be(void **state)
+{
+	static const double given[] = { 0,      -0.0,   1e6,    1234567, 1e22,    0.1,     100.5,
+					5e-324, 1e-310, 3e-308, DBL_MIN, DBL_MAX, 1.0 / 3, 2e15 };
+	unsigned seed = 7;
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++) {
+		struct lag_buf out = { 0 };
+		struct lag_json w = { .out = &out };
+		uint64_t bits = (uint64_t)rand_r(&seed) << 42 ^ (uint64_t)rand_r(&seed) << 21 ^
+				(uint64_t)rand_r(&seed);
+		double value;
+		char text[40];
+
+		memcpy(&value, &bits, sizeof(value));
+		if (i < sizeof(given) / sizeof(given[0])) {
+			value = given[i];
+		} else if (i % 2) {
+			value = (double)(bits % 100000) / (double)(1 + bits % 4096);
+		}
+		if (!isfinite(value))
+			continue;
+		for (int digits = 6; digits <= 17; digits++) {
+			(void)snprintf(text, sizeof(text), "%.*g", digits, value);
+			if (strtod(text, NULL) == value)
+				break;
+		}
+		lag_json_real(&w, value);
+		assert_string_equal(lag_buf_text(&out), text);
+		lag_buf_release(&out);
+	}
 }
 
 /* Whatever the bytes, the strict reader takes back what the writer wrote. */
@@ -380,6 +441,8 @@ int main(void)
 		cmocka_unit_test(skip_steps_over_one_value),
 		cmocka_unit_test(decimals_become_integers_exactly),
 		cmocka_unit_test(written_text_is_escaped_and_valid),
+		cmocka_unit_test(decimals_of_every_length_are_those_of_printf),
+		cmocka_unit_test(reals_are_as_short_as_they_can_be),
 		cmocka_unit_test(integers_and_microseconds_are_written_exactly),
 		cmocka_unit_test(any_bytes_survive_writing_and_reading),
 	};

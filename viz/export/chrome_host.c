@@ -5,9 +5,9 @@
 
 #include "viz/export/chrome.h"
 
-static bool host_wanted(const struct lag_chrome *c, uint32_t r, int64_t start, int64_t end)
+static bool host_wanted(const struct lag_chrome *c, int64_t start, int64_t end)
 {
-	return lag_chrome_in_time(c, start, end) && lag_chrome_in_steps(c, r, start, end);
+	return lag_chrome_in_time(c, start, end) && lag_chrome_in_steps(c, start, end);
 }
 
 static const char *range_cat(uint8_t kind)
@@ -20,7 +20,6 @@ static const char *range_cat(uint8_t kind)
 static void write_range(struct lag_chrome *c, const struct lag_range *e)
 {
 	int64_t end = lag_chrome_end(c, e->start_ns, e->end_ns);
-	const char *name = lag_trace_text(c->trace, e->name);
 	const char *domain = lag_trace_text(c->trace, e->domain);
 	const char *category = lag_trace_text(c->trace, e->category);
 	enum lag_chrome_track_kind kind =
@@ -29,16 +28,16 @@ static void write_range(struct lag_chrome *c, const struct lag_range *e)
 
 	if (e->kind == LAG_RANGE_MARK)
 		end = e->start_ns;
-	if (!host_wanted(c, e->r, e->start_ns, end))
+	if (!host_wanted(c, e->start_ns, end))
 		return;
 	tid = lag_chrome_place(c, e->r, kind, (int64_t)e->tid, e->start_ns, end);
-	if (!lag_chrome_begin(c, range_cat(e->kind), name, e->r, tid, e->start_ns, end,
-			      strlen(domain) + 12))
+	if (!lag_chrome_begin_named(c, range_cat(e->kind), e->name, e->r, tid, e->start_ns, end,
+				    domain[0] ? strlen(domain) + 12 : 0))
 		return;
 	if (domain[0])
-		lag_chrome_arg_text(c, "domain", domain);
+		lag_chrome_arg_string(c, "domain", e->domain);
 	if (category[0])
-		lag_chrome_arg_text(c, "category", category);
+		lag_chrome_arg_string(c, "category", e->category);
 	if (e->flags & 1)
 		lag_chrome_arg_text(c, "state", "never closed");
 	lag_chrome_end_event(c);
@@ -62,12 +61,12 @@ static void write_api(struct lag_chrome *c, size_t i)
 	int64_t end = api_end(c, i);
 	uint32_t tid;
 
-	if (!host_wanted(c, e->r, e->start_ns, end))
+	if (!host_wanted(c, e->start_ns, end))
 		return;
 	tid = lag_chrome_place(c, e->r, LAG_CT_API, (int64_t)e->tid, e->start_ns, end);
 	c->api_tid[i - c->trace->ranks[e->r].api_begin] = tid;
-	if (!lag_chrome_begin(c, driver ? "cuda_driver" : "cuda_runtime", name, e->r, tid,
-			      e->start_ns, end, 22))
+	if (!lag_chrome_begin_named(c, driver ? "cuda_driver" : "cuda_runtime", e->name, e->r, tid,
+				    e->start_ns, end, 22))
 		return;
 	if (e->correlation != LAG_NONE)
 		lag_chrome_arg_int(c, "correlation", e->correlation);
@@ -125,15 +124,13 @@ static int by_start(const void *a, const void *b)
 static void write_call(struct lag_chrome *c, const struct call *call)
 {
 	const struct lag_op *op = &c->trace->ops[call->op];
-	char comm[128];
 	uint32_t tid =
 		lag_chrome_place(c, op->r, LAG_CT_NCCL_CALLS, 0, call->start_ns, call->end_ns);
 
 	if (!lag_chrome_begin(c, "nccl_call", call_name(op->func), op->r, tid, call->start_ns,
 			      call->end_ns, 110))
 		return;
-	lag_chrome_comm_name(c, op->comm, comm, sizeof(comm));
-	lag_chrome_arg_text(c, "communicator", comm);
+	lag_chrome_args_of(c, LAG_CX_CALL, op->comm);
 	lag_chrome_arg_int(c, "Seq", op->seq);
 	lag_chrome_arg_int(c, "count", op->count);
 	lag_chrome_arg_int(c, "bytes", op->bytes);
@@ -157,7 +154,7 @@ static void write_calls(struct lag_chrome *c, uint32_t r)
 		struct call *call;
 
 		if (!(op->sources & (LAG_OP_FROM_CALL | LAG_OP_FROM_NVTX | LAG_OP_FROM_PLUGIN)) ||
-		    !host_wanted(c, r, op->enter_ns, end))
+		    !host_wanted(c, op->enter_ns, end))
 			continue;
 		call = lag_vec_push(&calls);
 		if (!call) {
@@ -198,7 +195,7 @@ static void write_sync(struct lag_chrome *c, const struct lag_sync *e)
 	uint32_t tid;
 
 	if (e->kind < LAG_SYNC_EVENT_RECORD || e->kind > LAG_SYNC_CONTEXT ||
-	    !host_wanted(c, e->r, e->start_ns, end))
+	    !host_wanted(c, e->start_ns, end))
 		return;
 	tid = lag_chrome_place(c, e->r, LAG_CT_SYNCS, 0, e->start_ns, end);
 	if (!lag_chrome_begin(c, record ? "cuda_event" : "cuda_sync", names[e->kind], e->r, tid,

@@ -106,7 +106,8 @@ static void peer_arg(struct lag_chrome *c, const struct lag_op *op, const struct
 	lag_chrome_arg_int(c, op->func == LAG_FUNC_RECV ? "Src Rank" : "Dst Rank", rank);
 }
 
-void lag_chrome_comm_name(const struct lag_chrome *c, uint32_t comm, char *out, size_t room)
+/* A communicator's name, else its identity as hexadecimal digits. */
+static void comm_name(const struct lag_chrome *c, size_t comm, char *out, size_t room)
 {
 	const struct lag_comm *row = &c->trace->comms[comm];
 
@@ -117,13 +118,21 @@ void lag_chrome_comm_name(const struct lag_chrome *c, uint32_t comm, char *out, 
 	}
 }
 
-static void group_args(struct lag_chrome *c, uint32_t comm)
+void lag_chrome_call_args(struct lag_chrome *c, size_t comm)
+{
+	char name[128];
+
+	comm_name(c, comm, name, sizeof(name));
+	lag_chrome_arg_text(c, "communicator", name);
+}
+
+void lag_chrome_comm_args(struct lag_chrome *c, size_t comm)
 {
 	const struct lag_comm *row = &c->trace->comms[comm];
 	enum lag_comm_role role = c->roles->comm_role[comm];
 	char name[128];
 
-	lag_chrome_comm_name(c, comm, name, sizeof(name));
+	comm_name(c, comm, name, sizeof(name));
 	lag_chrome_arg_text(c, "Process Group Name", name);
 	if (row->description[0])
 		lag_chrome_arg_text(c, "Process Group Description", row->description);
@@ -161,7 +170,7 @@ void lag_chrome_nccl_args(struct lag_chrome *c, int32_t launch)
 	if (dtype)
 		lag_chrome_arg_text(c, "dtype", dtype);
 	peer_arg(c, op, comm);
-	group_args(c, l->comm);
+	lag_chrome_args_of(c, LAG_CX_COMM, l->comm);
 	lag_chrome_arg_int(c, "Seq", op->seq);
 	if (l->n_ops > 1)
 		lag_chrome_arg_int(c, "operations in this kernel", l->n_ops);

@@ -2,7 +2,9 @@
 /* What laggard adds to a rank: its steps, where its time was lost (the ledger), and the waiting inside
  * each communication kernel, on tracks of their own. */
 #include <stdio.h>
+#include <string.h>
 
+#include "schema/base/decimal.h"
 #include "viz/export/chrome.h"
 
 static void write_steps(struct lag_chrome *c, uint32_t r)
@@ -14,8 +16,7 @@ static void write_steps(struct lag_chrome *c, uint32_t r)
 		int64_t number = c->steps->steps[s].number;
 		uint32_t tid;
 
-		if (span->start_ns == LAG_NONE || span->end_ns == LAG_NONE ||
-		    !lag_context_has_step(c->ctx, number) ||
+		if (span->start_ns == LAG_NONE || span->end_ns == LAG_NONE || !c->chosen[s] ||
 		    !lag_chrome_in_time(c, span->start_ns, span->end_ns))
 			continue;
 		(void)snprintf(name, sizeof(name), "step %lld", (long long)number);
@@ -41,7 +42,7 @@ static void write_ledger(struct lag_chrome *c, uint32_t r)
 		uint32_t tid;
 
 		if (!is_lost(s->class) || !lag_chrome_in_time(c, s->start_ns, s->end_ns) ||
-		    !lag_chrome_in_steps(c, r, s->start_ns, s->end_ns))
+		    !lag_chrome_in_steps(c, s->start_ns, s->end_ns))
 			continue;
 		tid = lag_chrome_place(c, r, LAG_CT_TIME, 0, s->start_ns, s->end_ns);
 		if (!lag_chrome_begin(c, "lost_time",
@@ -66,12 +67,13 @@ static void write_wait(struct lag_chrome *c, size_t launch)
 	if (l->start_ns == LAG_NONE || w->wait_ns == LAG_NONE || w->wait_ns <= 0)
 		return;
 	end = l->start_ns + w->wait_ns;
-	if (!lag_chrome_in_time(c, l->start_ns, end) ||
-	    !lag_chrome_in_steps(c, l->r, l->start_ns, end))
+	if (!lag_chrome_in_time(c, l->start_ns, end) || !lag_chrome_in_steps(c, l->start_ns, end))
 		return;
 	if (w->last >= 0) {
-		(void)snprintf(name, sizeof(name), "wait for rank %lld",
-			       (long long)c->trace->ranks[w->last].rank);
+		static const char before[] = "wait for rank ";
+
+		memcpy(name, before, sizeof(before) - 1);
+		*lag_decimal_put(name + sizeof(before) - 1, c->trace->ranks[w->last].rank) = '\0';
 	}
 	tid = lag_chrome_place(c, l->r, LAG_CT_WAITS, 0, l->start_ns, end);
 	if (!lag_chrome_begin(c, "wait", name, l->r, tid, l->start_ns, end, 30))

@@ -3,6 +3,7 @@
  * goes to an overflow lane of its own. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "viz/export/chrome.h"
 
@@ -41,10 +42,19 @@ static enum lag_status index_track(struct lag_chrome *c, size_t i)
 static struct lag_chrome_track *find_or_add(struct lag_chrome *c, uint32_t r,
 					    enum lag_chrome_track_kind kind, int64_t key)
 {
-	struct lag_chrome_track *t = find(c, r, kind, key);
+	uint32_t *near = &c->near_tracks[((uint64_t)key + (unsigned)kind) % LAG_CHROME_NEAR];
+	struct lag_chrome_track *t;
 
-	if (t)
+	if (*near) {
+		t = &LAG_VEC_AT(&c->tracks, struct lag_chrome_track, *near - 1);
+		if (t->r == r && t->kind == kind && t->key == key)
+			return t;
+	}
+	t = find(c, r, kind, key);
+	if (t) {
+		*near = (uint32_t)(t - (struct lag_chrome_track *)c->tracks.items) + 1;
 		return t;
+	}
 	t = lag_vec_push(&c->tracks);
 	if (!t)
 		return NULL;
@@ -142,6 +152,7 @@ void lag_chrome_number_tracks(struct lag_chrome *c)
 	if (c->tracks.n)
 		qsort(c->tracks.items, c->tracks.n, sizeof(struct lag_chrome_track), by_place);
 	lag_map_release(&c->track_ids);
+	memset(c->near_tracks, 0, sizeof(c->near_tracks));
 	for (size_t i = 0; i < c->tracks.n; i++) {
 		struct lag_chrome_track *t = &LAG_VEC_AT(&c->tracks, struct lag_chrome_track, i);
 

@@ -7,31 +7,8 @@
 
 #include "viz/export/chrome.h"
 
-#define FLUSH_BYTES ((size_t)1 << 16)
-#define TIED_MAX    64 /* events that start at one instant and are put in order */
-
-/* Bytes of a complete event without its name and arguments, and of one half of a flow. */
-#define EVENT_BYTES 92
-#define FLOW_BYTES  82
-#define META_BYTES  110
-
-void lag_chrome_fail(struct lag_chrome *c, enum lag_status status)
-{
-	if (!lag_failed(c->status))
-		c->status = status;
-}
-
-static void flush(struct lag_chrome *c, size_t at)
-{
-	if (c->buf.n < at || lag_failed(c->status))
-		return;
-	if (c->buf.failed) {
-		lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "out of memory"));
-	} else if (c->buf.n) {
-		lag_chrome_fail(c, c->out->write(c->out, c->buf.text, c->buf.n, c->err));
-	}
-	lag_buf_clear(&c->buf);
-}
+#define TIED_MAX   64 /* events that start at one instant and are put in order */
+#define META_BYTES 110
 
 int64_t lag_chrome_end(const struct lag_chrome *c, int64_t start_ns, int64_t end_ns)
 {
@@ -40,18 +17,11 @@ int64_t lag_chrome_end(const struct lag_chrome *c, int64_t start_ns, int64_t end
 	return c->trace->span_ns > start_ns ? c->trace->span_ns : start_ns;
 }
 
-bool lag_chrome_in_time(const struct lag_chrome *c, int64_t start_ns, int64_t end_ns)
-{
-	return start_ns < c->opts->until_ns &&
-	       (end_ns > c->opts->from_ns || start_ns >= c->opts->from_ns);
-}
-
-bool lag_chrome_in_steps(const struct lag_chrome *c, uint32_t r, int64_t start_ns, int64_t end_ns)
+bool lag_chrome_in_steps(const struct lag_chrome *c, int64_t start_ns, int64_t end_ns)
 {
 	size_t lo = 0, hi = c->windows.n;
 
-	(void)r;
-	if (lag_context_has_all_steps(c->ctx))
+	if (c->all_steps)
 		return true;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -69,11 +39,11 @@ bool lag_chrome_in_steps(const struct lag_chrome *c, uint32_t r, int64_t start_n
 static void find_windows(struct lag_chrome *c, uint32_t r)
 {
 	lag_intervals_release(&c->windows);
-	for (size_t s = 0; s < c->steps->n_steps && !lag_context_has_all_steps(c->ctx); s++) {
+	for (size_t s = 0; s < c->steps->n_steps && !c->all_steps; s++) {
 		const struct lag_step_span *p = lag_steps_span(c->steps, s, r);
 		int64_t start = p->start_ns, end = p->end_ns;
 
-		if (!lag_context_has_step(c->ctx, c->steps->steps[s].number) || start == LAG_NONE)
+		if (!c->chosen[s] || start == LAG_NONE)
 			continue;
 		if (p->host_start_ns != LAG_NONE && p->host_start_ns < start)
 			start = p->host_start_ns;
@@ -84,136 +54,39 @@ static void find_windows(struct lag_chrome *c, uint32_t r)
 	lag_intervals_normalize(&c->windows);
 }
 
-bool lag_chrome_begin(struct lag_chrome *c, const char *cat, const char *name, uint32_t r,
-		      uint32_t tid, int64_t start_ns, int64_t end_ns, size_t more)
+/* Writes the events from `first` on that start together, at most TIED_MAX; returns what follows them. */
+static size_t write_tied(struct lag_chrome *c, const struct lag_chrome_order *order, size_t first,
+			 size_t last)
 {
-	struct lag_json *j = &c->json;
+	size_t n = 0, at[TIED_MAX];
+	int64_t start = order->start(c, first);
 
-	c->n_events++;
-	if (c->planning) {
-		c->n_bytes += EVENT_BYTES + strlen(cat) + strlen(name) + more;
-		return false;
+	for (; n < TIED_MAX && first + n < last && order->start(c, first + n) == start; n++) {
+		size_t k = n;
+		int64_t end = order->end(c, first + n);
+
+		/* Insertion keeps the order of equals. */
+		while (k > 0 && (order->longest_first ? order->end(c, at[k - 1]) < end
+						      : order->end(c, at[k - 1]) > end)) {
+			at[k] = at[k - 1];
+			k--;
+		}
+		at[k] = first + n;
 	}
-	if (lag_failed(c->status))
-		return false;
-	flush(c, FLUSH_BYTES);
-	lag_buf_puts(&c->buf, j->comma ? ",\n" : "\n");
-	j->comma = false;
-	lag_json_begin(j, '{');
-	lag_json_key(j, "ph");
-	lag_json_text(j, "X");
-	lag_json_key(j, "cat");
-	lag_json_text(j, cat);
-	lag_json_key(j, "name");
-	lag_json_text(j, name);
-	lag_json_key(j, "pid");
-	lag_json_int(j, lag_chrome_pid(r));
-	lag_json_key(j, "tid");
-	lag_json_int(j, tid);
-	lag_json_key(j, "ts");
-	lag_json_us(j, start_ns);
-	lag_json_key(j, "dur");
-	lag_json_us(j, end_ns - start_ns);
-	lag_json_key(j, "args");
-	lag_json_begin(j, '{');
-	return true;
-}
-
-void lag_chrome_end_event(struct lag_chrome *c)
-{
-	lag_json_end(&c->json, '}');
-	lag_json_end(&c->json, '}');
-}
-
-void lag_chrome_arg_int(struct lag_chrome *c, const char *key, int64_t value)
-{
-	if (value == LAG_NONE)
-		return;
-	lag_json_key(&c->json, key);
-	lag_json_int(&c->json, value);
-}
-
-void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns)
-{
-	if (ns == LAG_NONE)
-		return;
-	lag_json_key(&c->json, key);
-	lag_json_us(&c->json, ns);
-}
-
-void lag_chrome_arg_text(struct lag_chrome *c, const char *key, const char *text)
-{
-	lag_json_key(&c->json, key);
-	lag_json_text(&c->json, text);
-}
-
-static void half_flow(struct lag_chrome *c, const char *phase, const char *cat, uint32_t r,
-		      uint32_t tid, int64_t at_ns)
-{
-	struct lag_json *j = &c->json;
-
-	lag_buf_puts(&c->buf, ",\n");
-	j->comma = false;
-	lag_json_begin(j, '{');
-	lag_json_key(j, "ph");
-	lag_json_text(j, phase);
-	lag_json_key(j, "id");
-	lag_json_int(j, c->next_flow);
-	lag_json_key(j, "pid");
-	lag_json_int(j, lag_chrome_pid(r));
-	lag_json_key(j, "tid");
-	lag_json_int(j, tid);
-	lag_json_key(j, "ts");
-	lag_json_us(j, at_ns);
-	lag_json_key(j, "cat");
-	lag_json_text(j, cat);
-	lag_json_key(j, "name");
-	lag_json_text(j, cat);
-	if (phase[0] == 'f') {
-		lag_json_key(j, "bp");
-		lag_json_text(j, "e");
-	}
-	lag_json_end(j, '}');
-}
-
-void lag_chrome_flow(struct lag_chrome *c, const char *cat, uint32_t r_from, uint32_t tid_from,
-		     int64_t from_ns, uint32_t r_to, uint32_t tid_to, int64_t to_ns)
-{
-	c->n_events += 2;
-	c->next_flow++;
-	if (c->planning) {
-		c->n_bytes += 2 * (FLOW_BYTES + 2 * strlen(cat));
-		return;
-	}
-	if (lag_failed(c->status))
-		return;
-	half_flow(c, "s", cat, r_from, tid_from, from_ns);
-	half_flow(c, "f", cat, r_to, tid_to, to_ns);
+	for (size_t k = 0; k < n; k++)
+		order->write(c, at[k]);
+	return first + n;
 }
 
 void lag_chrome_in_order(struct lag_chrome *c, const struct lag_chrome_order *order, size_t first,
 			 size_t last)
 {
 	while (first < last && !lag_failed(c->status)) {
-		size_t n = 1, at[TIED_MAX] = { first };
-
-		while (n < TIED_MAX && first + n < last &&
-		       order->start(c, first + n) == order->start(c, first)) {
-			size_t k = n, i = first + n;
-			int64_t end = order->end(c, i);
-
-			/* Insertion keeps the order of equals. */
-			while (k > 0 && (order->longest_first ? order->end(c, at[k - 1]) < end
-							      : order->end(c, at[k - 1]) > end)) {
-				at[k] = at[k - 1];
-				k--;
-			}
-			at[k] = i;
-			n++;
+		if (first + 1 < last && order->start(c, first) == order->start(c, first + 1)) {
+			first = write_tied(c, order, first, last);
+		} else {
+			order->write(c, first++);
 		}
-		for (size_t k = 0; k < n; k++)
-			order->write(c, at[k]);
-		first += n;
 	}
 }
 
@@ -230,6 +103,7 @@ static void write_sections(struct lag_chrome *c)
 		lag_chrome_gpu(c, r);
 		free(c->api_tid);
 		c->api_tid = NULL;
+		c->api_near = 0;
 	}
 	lag_chrome_flows_between_ranks(c);
 }
@@ -377,10 +251,15 @@ static enum lag_status prepare(struct lag_chrome *c)
 	c->exported = lag_calloc(c->trace->n_ranks, sizeof(*c->exported));
 	c->launch_tid = lag_calloc(c->trace->n_launches, sizeof(*c->launch_tid));
 	c->lane_comm = lag_calloc(c->trace->n_lanes, sizeof(*c->lane_comm));
-	if (!c->exported || !c->launch_tid || !c->lane_comm)
+	c->chosen = lag_calloc(c->steps->n_steps, sizeof(*c->chosen));
+	if (!c->chosen || !c->exported || !c->launch_tid || !c->lane_comm ||
+	    !lag_buf_reserve(&c->buf, LAG_CHROME_BLOCK + LAG_CHROME_BLOCK / 16) ||
+	    lag_failed(lag_chrome_init_texts(c)))
 		return lag_err_set(c->err, LAG_ERR_SYSTEM, "no memory");
 	for (size_t i = 0; i < c->trace->n_lanes; i++)
 		c->lane_comm[i] = -1;
+	for (size_t s = 0; s < c->steps->n_steps; s++)
+		c->chosen[s] = lag_context_has_step(c->ctx, c->steps->steps[s].number);
 	return LAG_OK;
 }
 
@@ -399,7 +278,7 @@ static void write_document(struct lag_chrome *c)
 	lag_chrome_write_names(c);
 	write_sections(c);
 	lag_buf_puts(&c->buf, "\n]\n}\n");
-	flush(c, 0);
+	lag_chrome_flush(c, 0);
 }
 
 static enum lag_status write_chrome(struct lag_context *ctx, const struct lag_export_opts *opts,
@@ -414,6 +293,7 @@ static enum lag_status write_chrome(struct lag_context *ctx, const struct lag_ex
 				.out = out,
 				.err = err,
 				.tracks = LAG_VEC_INIT(struct lag_chrome_track),
+				.all_steps = lag_context_has_all_steps(ctx),
 				.planning = true };
 	struct lag_forecast forecast = { 0 };
 
@@ -435,10 +315,13 @@ static enum lag_status write_chrome(struct lag_context *ctx, const struct lag_ex
 		write_document(&c);
 	}
 	lag_chrome_release_tracks(&c);
+	lag_chrome_release_texts(&c);
 	lag_intervals_release(&c.windows);
 	lag_buf_release(&c.buf);
+	lag_buf_release(&c.quoted);
 	free(c.api_tid);
 	free(c.exported);
+	free(c.chosen);
 	free(c.launch_tid);
 	free(c.lane_comm);
 	return c.status;
