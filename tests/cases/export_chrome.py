@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 
 from lib_chrome import Trace, ns
 
@@ -96,7 +97,23 @@ def check_choices(folder, db, whole):
     # A device is written to, not replaced, and a full one is an error.
     assert "No space" in run("export", db, "-o", "/dev/full", "-f", "-q", code=2).stderr
     assert os.path.exists("/dev/full") and not os.path.isfile("/dev/full")
+    os.symlink("/dev/full", os.path.join(folder, "full.json.gz"))
+    assert "No space" in run("export", db, "-o", os.path.join(folder, "full.json.gz"), "-f", "-q", code=2).stderr
+    check_gzip(folder, db)
     assert run("export", os.path.join(folder, "none.db"), "-o", "-", code=2).stdout == ""
+
+
+def check_gzip(folder, db):
+    """The same bytes, as one member: some viewers read no second one."""
+    out = os.path.join(folder, "one.json.gz")
+    run("export", db, "-o", out, "-q")
+    with open(out, "rb") as f:
+        packed = f.read()
+    inflater = zlib.decompressobj(31)
+    plain = inflater.decompress(packed)
+    assert inflater.eof and inflater.unused_data == b"", len(inflater.unused_data)
+    assert plain.decode() == run("export", db, "-o", "-", "-q").stdout
+    assert len(packed) < len(plain) / 5, (len(packed), len(plain))
 
 
 def check_round_trip(folder, db):

@@ -28,6 +28,8 @@ TOPS = ("schema", "tracer", "merge", "viz", "cli", "tests")
 FOREIGN = (
     (r"sqlite3\.h", ("schema/db/", "tests/bench/")),
     (r"archive(_entry)?\.h", ("merge/archive.c", "merge/pack.c", "merge/unpack.c")),
+    (r"isa-l(/.*)?\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/bench/")),
+    (r"zlib\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/")),
     (r"(ncursesw?/)?n?curses\.h", ("viz/tui/term.c",)),
     (r"cairo.*\.h", ("viz/plot/",)),
     (r"mpi\.h", ("merge/mpi_",)),

@@ -3,37 +3,23 @@
  * gzip when the name asks for it. */
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "schema/base/outfile.h"
 #include "viz/export/export.h"
+#include "viz/export/export_gzip.h"
 
 struct lag_export_file {
 	struct lag_outfile out;
-	gzFile gz; /* NULL: plain */
+	struct lag_gzip_out *gz; /* NULL: plain */
 };
-
-static enum lag_status write_gz(struct lag_export_file *f, const char *bytes, size_t n,
-				struct lag_err *err)
-{
-	while (n) {
-		unsigned room = n > 1u << 30 ? 1u << 30 : (unsigned)n;
-		int done = gzwrite(f->gz, bytes, room);
-
-		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->out.name);
-		bytes += done;
-		n -= (size_t)done;
-	}
-	return LAG_OK;
-}
 
 static enum lag_status write_out(struct lag_export_out *out, const char *bytes, size_t n,
 				 struct lag_err *err)
 {
 	struct lag_export_file *f = out->state;
 
-	return f->gz ? write_gz(f, bytes, n, err) : lag_outfile_write(&f->out, bytes, n, err);
+	return f->gz ? lag_gzip_out_write(f->gz, bytes, n, err)
+		     : lag_outfile_write(&f->out, bytes, n, err);
 }
 
 enum lag_status lag_export_file_open(const char *path, bool force, struct lag_export_file **file,
@@ -48,15 +34,15 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
 	st = lag_outfile_open(&f->out, path, force, err);
 	if (!lag_failed(st) && n > 3 && strcmp(path + n - 3, ".gz") == 0) {
-		/* Level 3: three times as fast as the default for a tenth more bytes. */
-		f->gz = gzdopen(f->out.fd, "wb3");
+		f->gz = lag_gzip_out_open(&f->out, err);
 		if (!f->gz) {
+			st = LAG_ERR_SYSTEM;
 			closed = lag_outfile_close(&f->out, false, NULL);
-			st = lag_err_set(err, LAG_ERR_SYSTEM, "out of memory%s",
-					 lag_failed(closed) ? ", nor could the file be closed"
-							    : "");
-		} else {
-			(void)gzbuffer(f->gz, 1u << 18);
+			if (lag_failed(closed)) {
+				st = lag_err_set(
+					err, LAG_ERR_SYSTEM,
+					"no memory to compress, nor could the file be closed");
+			}
 		}
 	}
 	if (lag_failed(st)) {
@@ -72,11 +58,8 @@ enum lag_status lag_export_file_close(struct lag_export_file *f, bool keep, stru
 {
 	enum lag_status st = LAG_OK, closed;
 
-	if (f->gz) {
-		if (gzclose(f->gz) != Z_OK)
-			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->out.name);
-		f->out.fd = -1;
-	}
+	if (f->gz)
+		st = lag_gzip_out_close(f->gz, keep, err);
 	closed = lag_outfile_close(&f->out, keep && !lag_failed(st), lag_failed(st) ? NULL : err);
 	free(f);
 	return lag_failed(st) ? st : closed;
