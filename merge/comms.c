@@ -23,27 +23,58 @@ static void keep(int64_t *field, int64_t value, int64_t unset)
 		*field = value;
 }
 
-static struct lag_comm_member_row *member_row(struct lag_comm_row *comm, int64_t comm_rank,
-					      int64_t rank)
-{
-	struct lag_comm_member_row *row;
+/* Where members of all communicators stand: by communicator and place, and (for who does not know its
+ * place) by communicator and rank. */
+struct member_index {
+	struct lag_map by_place, by_rank;
+};
 
-	/* Usually members come in order. */
-	if (comm_rank >= 0 && (uint64_t)comm_rank < comm->members.n) {
-		row = &LAG_VEC_AT(&comm->members, struct lag_comm_member_row, comm_rank);
-		if (row->comm_rank == comm_rank)
-			return row;
-	}
-	for (size_t i = 0; i < comm->members.n; i++) {
-		row = &LAG_VEC_AT(&comm->members, struct lag_comm_member_row, i);
-		if ((comm_rank != LAG_NONE && row->comm_rank == comm_rank) ||
-		    (comm_rank == LAG_NONE && row->rank == rank))
-			return row;
-	}
-	row = lag_vec_push(&comm->members);
-	if (row)
-		*row = (struct lag_comm_member_row){ comm_rank, rank, 0 };
-	return row;
+static uint64_t member_key(size_t comm, int64_t number)
+{
+	return lag_hash_pair(comm, (uint64_t)number);
+}
+
+static struct lag_comm_member_row *member_at(struct lag_merge *m, size_t comm, size_t at)
+{
+	return &LAG_VEC_AT(&LAG_COMM_AT(m, comm)->members, struct lag_comm_member_row, at);
+}
+
+static bool find_rank(struct lag_merge *m, const struct member_index *index, size_t comm,
+		      int64_t rank, uint64_t *at)
+{
+	return lag_map_find(&index->by_rank, member_key(comm, rank), at) &&
+	       member_at(m, comm, *at)->rank == rank;
+}
+
+/* Row `at` is the rank's; of several the first is the one that is found by it. */
+static enum lag_status note_rank(struct lag_merge *m, struct member_index *index, size_t comm,
+				 size_t at)
+{
+	int64_t rank = member_at(m, comm, at)->rank;
+	uint64_t known;
+
+	if (rank == LAG_NONE || find_rank(m, index, comm, rank, &known))
+		return LAG_OK;
+	return lag_map_set(&index->by_rank, member_key(comm, rank), at);
+}
+
+static struct lag_comm_member_row *member_row(struct lag_merge *m, struct member_index *index,
+					      size_t comm, int64_t comm_rank, int64_t rank)
+{
+	struct lag_vec *members = &LAG_COMM_AT(m, comm)->members;
+	struct lag_comm_member_row *row;
+	uint64_t key = member_key(comm, comm_rank), at;
+
+	if (comm_rank == LAG_NONE ? find_rank(m, index, comm, rank, &at)
+				  : lag_map_find(&index->by_place, key, &at))
+		return member_at(m, comm, at);
+	row = lag_vec_push(members);
+	if (!row)
+		return NULL;
+	*row = (struct lag_comm_member_row){ comm_rank, rank, 0 };
+	if (comm_rank != LAG_NONE && lag_failed(lag_map_set(&index->by_place, key, members->n - 1)))
+		return NULL;
+	return lag_failed(note_rank(m, index, comm, members->n - 1)) ? NULL : row;
 }
 
 static enum lag_status add_comm(struct lag_merge *m, struct lag_map *known, uint32_t proc,
@@ -80,8 +111,15 @@ static enum lag_status add_comm(struct lag_merge *m, struct lag_map *known, uint
 	return st;
 }
 
+static size_t index_of(const struct lag_merge *m, size_t comm,
+		       const struct lag_comm_member_row *row)
+{
+	return (size_t)(row - (struct lag_comm_member_row *)LAG_COMM_AT(m, comm)->members.items);
+}
+
 /* Every rank's place first, so that lists of members only fill in what is left. */
-static enum lag_status add_own_places(struct lag_merge *m, uint32_t proc)
+static enum lag_status add_own_places(struct lag_merge *m, struct member_index *index,
+				      uint32_t proc)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 
@@ -93,7 +131,7 @@ static enum lag_status add_own_places(struct lag_merge *m, uint32_t proc)
 		if (!lag_map_find(&p->comm_of, (uint64_t)c->comm_id, &at) ||
 		    !lag_map_find(&p->comm_rank_of, (uint64_t)c->comm_id, &place))
 			continue;
-		row = member_row(LAG_COMM_AT(m, at), (int64_t)place, p->rank);
+		row = member_row(m, index, at, (int64_t)place, p->rank);
 		if (!row)
 			return LAG_ERR_SYSTEM;
 		if (row->proc_ref && row->proc_ref != proc + 1) {
@@ -105,11 +143,13 @@ static enum lag_status add_own_places(struct lag_merge *m, uint32_t proc)
 		}
 		row->rank = p->rank;
 		row->proc_ref = proc + 1;
+		if (lag_failed(note_rank(m, index, at, index_of(m, at, row))))
+			return LAG_ERR_SYSTEM;
 	}
 	return LAG_OK;
 }
 
-static enum lag_status add_listed(struct lag_merge *m, uint32_t proc)
+static enum lag_status add_listed(struct lag_merge *m, struct member_index *index, uint32_t proc)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 
@@ -122,10 +162,12 @@ static enum lag_status add_listed(struct lag_merge *m, uint32_t proc)
 		    c->comm_rank >= RANKS_MAX ||
 		    !lag_map_find(&p->comm_of, (uint64_t)c->comm_id, &at))
 			continue;
-		row = member_row(LAG_COMM_AT(m, at), c->comm_rank, c->rank);
+		row = member_row(m, index, at, c->comm_rank, c->rank);
 		if (!row)
 			return LAG_ERR_SYSTEM;
 		keep(&row->rank, c->rank, LAG_NONE);
+		if (lag_failed(note_rank(m, index, at, index_of(m, at, row))))
+			return LAG_ERR_SYSTEM;
 		if (c->rank == p->rank && !row->proc_ref) {
 			row->proc_ref = proc + 1;
 			if (lag_failed(lag_map_set(&p->comm_rank_of, (uint64_t)c->comm_id,
@@ -137,7 +179,7 @@ static enum lag_status add_listed(struct lag_merge *m, uint32_t proc)
 }
 
 /* A process that knows the communicator but not its place in it. */
-static enum lag_status add_unplaced(struct lag_merge *m, uint32_t proc)
+static enum lag_status add_unplaced(struct lag_merge *m, struct member_index *index, uint32_t proc)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 
@@ -154,7 +196,7 @@ static enum lag_status add_unplaced(struct lag_merge *m, uint32_t proc)
 		comm = LAG_COMM_AT(m, at);
 		/* In a communicator of the whole job members are numbered like ranks. */
 		guess = comm->n_ranks == m->world_size ? p->rank : LAG_NONE;
-		row = member_row(comm, guess, p->rank);
+		row = member_row(m, index, at, guess, p->rank);
 		if (!row)
 			return LAG_ERR_SYSTEM;
 		if (row->proc_ref)
@@ -237,8 +279,9 @@ static enum lag_status add_undescribed(struct lag_merge *m, struct lag_map *know
 
 enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err)
 {
-	enum lag_status (*const passes[])(struct lag_merge *,
+	enum lag_status (*const passes[])(struct lag_merge *, struct member_index *,
 					  uint32_t) = { add_own_places, add_listed, add_unplaced };
+	struct member_index index = { 0 };
 	struct lag_map known = { 0 };
 	enum lag_status st = LAG_OK;
 
@@ -256,7 +299,7 @@ enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err)
 	for (size_t pass = 0; pass < sizeof(passes) / sizeof(passes[0]); pass++) {
 		for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
 			if (!LAG_PROC_AT(m, i)->unused)
-				st = passes[pass](m, i);
+				st = passes[pass](m, &index, i);
 		}
 	}
 	for (size_t i = 0; i < m->procs.n; i++) {
@@ -266,6 +309,8 @@ enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err)
 	for (size_t i = 0; i < m->comms.n; i++)
 		place_rest(LAG_COMM_AT(m, i));
 	lag_map_release(&known);
+	lag_map_release(&index.by_place);
+	lag_map_release(&index.by_rank);
 	if (st != LAG_OK)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for communicators");
 	return LAG_OK;

@@ -196,7 +196,7 @@ static enum lag_status take_shapes(struct gather *ga)
 }
 
 /* The sorted kinds, merged. */
-static enum lag_status take_events(struct gather *ga)
+static enum lag_status take_events(struct lag_merge *m, struct gather *ga)
 {
 	struct lag_proc *p = ga->p;
 	struct lag_gpu head[N_TAKEN];
@@ -213,6 +213,8 @@ static enum lag_status take_events(struct gather *ga)
 	for (; p->gpu.n < n; p->gpu.n++) {
 		size_t first = N_TAKEN;
 
+		if (lag_merge_cancelled(m, p->gpu.n))
+			return LAG_ERR_LIMIT;
 		for (size_t k = 0; k < N_TAKEN; k++) {
 			if (left[k] &&
 			    (first == N_TAKEN || by_start(p, &head[k], &head[first]) < 0))
@@ -305,13 +307,15 @@ enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc, struct lag_
 	if (st == LAG_OK)
 		st = take_shapes(&ga);
 	if (st == LAG_OK)
-		st = take_events(&ga);
+		st = take_events(m, &ga);
 	if (st == LAG_OK)
 		st = lag_merge_overruns(m, proc, err);
 	if (st == LAG_OK)
-		st = lag_merge_tie(p);
+		st = lag_merge_tie(m, p);
 	if (st == LAG_OK)
 		st = count_devices(p);
+	if (atomic_load(&m->cancelled))
+		return lag_merge_interrupted(err);
 	if (st == LAG_ERR_LIMIT && p->devices.n == DEVICES_MAX) {
 		return lag_err_set(err, st, "%s: events of more than %d devices in one process",
 				   p->part.path, DEVICES_MAX);

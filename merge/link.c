@@ -399,11 +399,11 @@ static enum lag_status place_op(struct linker *l, uint32_t op)
 
 		if (row->proc_ref == l->proc + 1) {
 			link->comm_rank = row->comm_rank;
-			return lag_map_set(&l->p->comm_rank_of, (uint64_t)o->comm_id,
-					   (uint64_t)row->comm_rank);
+			break;
 		}
 	}
-	return LAG_OK;
+	/* Also where it is not known, so that the next operation need not look again. */
+	return lag_map_set(&l->p->comm_rank_of, (uint64_t)o->comm_id, (uint64_t)link->comm_rank);
 }
 
 static enum lag_status link_ops(struct linker *l)
@@ -412,7 +412,7 @@ static enum lag_status link_ops(struct linker *l)
 	enum lag_status st = LAG_OK;
 
 	for (uint32_t i = 0; i < n && st == LAG_OK; i++)
-		st = place_op(l, i);
+		st = lag_merge_cancelled(l->m, i) ? LAG_ERR_LIMIT : place_op(l, i);
 	for (uint32_t i = 0; i < n && st == LAG_OK; i++) {
 		const struct lag_rec_op *o = &LAG_PART_AT(&l->p->part, op, i);
 		size_t own = first_of(&l->keyed, o->op_id);
@@ -462,6 +462,8 @@ enum lag_status lag_merge_link(struct lag_merge *m, uint32_t proc, struct lag_er
 	lag_vec_release(&l.grouped);
 	lag_vec_release(&l.events);
 	lag_vec_release(&l.comms);
+	if (atomic_load(&m->cancelled))
+		return lag_merge_interrupted(err);
 	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "%s: no memory to tie operations to kernels", l.p->part.path);

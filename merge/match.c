@@ -10,8 +10,9 @@
 
 struct matcher {
 	struct lag_merge *m;
-	struct lag_map instance_of; /* key -> index */
-	struct lag_map low, high;   /* stream of numbers -> first and last recorded */
+	struct lag_map instance_of;   /* key -> index */
+	struct lag_map low, high;     /* stream of numbers -> first and last recorded */
+	struct lag_vec last_instance; /* uint32_t by process: 1 + the last one known to hold it */
 };
 
 static bool is_message(int64_t func)
@@ -238,18 +239,10 @@ static bool inside(const struct matcher *w, uint64_t key, int64_t seq)
 	       (uint64_t)seq >= low && (uint64_t)seq <= high;
 }
 
-static bool has_member(const struct lag_merge *m, const struct lag_instance_row *row, uint32_t proc)
+static void check_missing(struct matcher *w, uint32_t instance)
 {
-	for (const struct lag_instance_member *at = member_at(m, row->first_ref); at;
-	     at = member_at(m, at->next_ref)) {
-		if (at->proc == proc)
-			return true;
-	}
-	return false;
-}
-
-static void check_missing(struct matcher *w, const struct lag_instance_row *row)
-{
+	const struct lag_instance_row *row = LAG_INSTANCE_AT(w->m, instance);
+	uint32_t *last = w->last_instance.items;
 	struct lag_comm_row *comm = LAG_COMM_AT(w->m, row->comm);
 	bool hole = false, edge = false;
 
@@ -270,12 +263,15 @@ static void check_missing(struct matcher *w, const struct lag_instance_row *row)
 			edge = !hole;
 		}
 	} else {
+		for (const struct lag_instance_member *at = member_at(w->m, row->first_ref); at;
+		     at = member_at(w->m, at->next_ref))
+			last[at->proc] = instance + 1;
 		for (size_t i = 0; i < comm->members.n; i++) {
 			const struct lag_comm_member_row *c =
 				&LAG_VEC_AT(&comm->members, struct lag_comm_member_row, i);
 			bool in;
 
-			if (!c->proc_ref || has_member(w->m, row, c->proc_ref - 1))
+			if (!c->proc_ref || last[c->proc_ref - 1] == instance + 1)
 				continue;
 			in = inside(
 				w,
@@ -330,12 +326,14 @@ enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err)
 	struct matcher w = { .m = m,
 			     .instance_of = { .spill = m->spill },
 			     .low = { .spill = m->spill },
-			     .high = { .spill = m->spill } };
+			     .high = { .spill = m->spill },
+			     .last_instance = LAG_VEC_INIT(uint32_t) };
 	enum lag_status st = LAG_OK;
 
 	for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		for (uint32_t o = 0; o < LAG_PROC_AT(m, i)->op_links.n && st == LAG_OK; o++)
-			st = match_op(&w, i, o);
+		for (uint32_t o = 0; o < LAG_PROC_AT(m, i)->op_links.n && st == LAG_OK; o++) {
+			st = lag_merge_cancelled(m, o) ? LAG_ERR_LIMIT : match_op(&w, i, o);
+		}
 	}
 	for (size_t i = 0; i < m->comms.n; i++) {
 		struct lag_comm_row *c = LAG_COMM_AT(m, i);
@@ -346,13 +344,20 @@ enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err)
 				0;
 		}
 	}
+	if (st == LAG_OK)
+		st = lag_vec_resize(&w.last_instance, m->procs.n);
 	for (size_t i = 0; i < m->instances.n && st == LAG_OK; i++) {
+		if (lag_merge_cancelled(m, i))
+			st = LAG_ERR_LIMIT;
 		check_instance(&w, LAG_INSTANCE_AT(m, i));
-		check_missing(&w, LAG_INSTANCE_AT(m, i));
+		check_missing(&w, (uint32_t)i);
 	}
 	lag_map_release(&w.instance_of);
 	lag_map_release(&w.low);
 	lag_map_release(&w.high);
+	lag_vec_release(&w.last_instance);
+	if (st == LAG_ERR_LIMIT)
+		return lag_merge_interrupted(err);
 	if (st != LAG_OK)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for instances");
 	report(m);

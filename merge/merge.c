@@ -1,140 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The merge from end to end, and the file it leaves: made beside its final place, renamed when whole. */
+/* The merge from end to end. */
 #include "merge/merge.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "merge/importer.h"
 #include "merge/names.h"
+#include "merge/output.h"
 #include "merge/state.h"
-#include "schema/db/foreign.h"
-
-/* "runs/a/" gives "a.db", "x/trace.json.gz" gives "trace.db", in the current directory. */
-static enum lag_status default_output(const char *input, char *out, size_t room,
-				      struct lag_err *err)
-{
-	static const char *const endings[] = { ".gz",  ".zst", ".xz",    ".bz2",  ".lz4",
-					       ".tar", ".tgz", ".zip",   ".json", ".trace",
-					       ".pt",  ".lag", ".sqlite" };
-	char *full = realpath(input, NULL);
-	const char *slash;
-	size_t n;
-
-	if (!full)
-		return lag_err_errno(err, LAG_ERR_INPUT, "%s", input);
-	slash = strrchr(full, '/');
-	(void)snprintf(out, room - 4, "%s", slash && slash[1] ? slash + 1 : "trace");
-	free(full);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		n = strlen(out);
-		if (n > strlen(endings[i]) &&
-		    strcasecmp(out + n - strlen(endings[i]), endings[i]) == 0)
-			out[n - strlen(endings[i])] = '\0';
-	}
-	n = strlen(out);
-	(void)snprintf(out + n, room - n, ".db");
-	return LAG_OK;
-}
-
-/* Overwriting is for traces: a slip such as `-fo *.lag` must not cost a recording. */
-static bool may_be_overwritten(const char *path, const struct stat *sb)
-{
-	uint8_t head[128];
-	FILE *file;
-	size_t n;
-
-	if (sb->st_size == 0)
-		return true;
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	n = fread(head, 1, sizeof(head), file);
-	(void)fclose(file);
-	return lag_foreign_is_ours(head, n);
-}
-
-/* What is in the output's place. A link stands for what it points to. */
-static enum lag_status check_place(char *path, size_t room, bool force, struct lag_err *err)
-{
-	struct stat sb;
-	char *full;
-
-	if (lstat(path, &sb) != 0)
-		return LAG_OK;
-	if (S_ISLNK(sb.st_mode)) {
-		full = realpath(path, NULL);
-		if (!full || strlen(full) >= room || stat(full, &sb) != 0) {
-			free(full);
-			return lag_err_set(err, LAG_ERR_USAGE, "%s: a link to nowhere", path);
-		}
-		memcpy(path, full, strlen(full) + 1);
-		free(full);
-	}
-	if (S_ISDIR(sb.st_mode))
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: is a directory", path);
-	/* A rename would put a file in the place of a device, for everyone. */
-	if (!S_ISREG(sb.st_mode))
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no regular file", path);
-	if (!force) {
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: exists already (-f overwrites it)",
-				   path);
-	}
-	if (!may_be_overwritten(path, &sb)) {
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: is no merged trace, not overwritten",
-				   path);
-	}
-	return LAG_OK;
-}
-
-static enum lag_status choose_output(const struct lag_merge_opts *opts,
-				     struct lag_merge_receipt *receipt, struct lag_err *err)
-{
-	enum lag_status st = LAG_OK;
-
-	if (opts->output && !opts->output[0])
-		return lag_err_set(err, LAG_ERR_USAGE, "the output has no name");
-	if (opts->output && strlen(opts->output) + 32 >= sizeof(receipt->output))
-		return lag_err_set(err, LAG_ERR_USAGE, "output path too long");
-	if (opts->output) {
-		(void)snprintf(receipt->output, sizeof(receipt->output), "%s", opts->output);
-	} else {
-		st = default_output(opts->inputs[0], receipt->output, sizeof(receipt->output), err);
-	}
-	if (st != LAG_OK)
-		return st;
-	/* Room for what is added to the name while it is written. */
-	return check_place(receipt->output, sizeof(receipt->output) - 32, opts->force, err);
-}
-
-/* Where temporary data go: where the user said, else beside the output, whose disk has to have room for
- * much the same amount. */
-static enum lag_status spill_folder(const struct lag_merge_opts *opts, const char *output,
-				    char *out, size_t room, struct lag_err *err)
-{
-	const char *tmp = opts->tmp ? opts->tmp : getenv("TMPDIR");
-	const char *slash = strrchr(output, '/');
-	struct stat sb;
-
-	if (tmp && tmp[0]) {
-		if (snprintf(out, room, "%s", tmp) >= (int)room)
-			return lag_err_set(err, LAG_ERR_USAGE, "path of temporary folder too long");
-	} else if (slash) {
-		(void)snprintf(out, room, "%.*s", slash == output ? 1 : (int)(slash - output),
-			       output);
-	} else {
-		(void)snprintf(out, room, ".");
-	}
-	if (opts->tmp && (stat(out, &sb) != 0 || !S_ISDIR(sb.st_mode)))
-		return lag_err_set(err, LAG_ERR_USAGE, "%s: no folder for temporary data", out);
-	return LAG_OK;
-}
 
 /* Fails early on what would fail late. */
 static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_err *err)
@@ -287,40 +161,16 @@ static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
 	return st;
 }
 
-/* An empty file beside the output that nobody else has. */
-static enum lag_status make_temporary(const char *output, char *path, size_t room,
-				      struct lag_err *err)
-{
-	int fd;
-
-	(void)snprintf(path, room, "%s.XXXXXX", output);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", output);
-	/* mkostemp is 0600; a result is a file like any other. */
-	mode_t mask = umask(0);
-	(void)umask(mask);
-	(void)fchmod(fd, 0666 & ~mask);
-	(void)close(fd);
-	return LAG_OK;
-}
-
 static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_receipt *receipt,
 					struct lag_err *err)
 {
-	char path[sizeof(receipt->output) + 8];
-	enum lag_status st = make_temporary(receipt->output, path, sizeof(path), err);
+	struct lag_temporary tmp;
+	enum lag_status st = lag_temporary_make(receipt->output, &tmp, err);
 
 	if (st != LAG_OK)
 		return st;
-	st = lag_merge_write(m, path, receipt, err);
-	if (st == LAG_OK && rename(path, receipt->output) != 0) {
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot rename to %s", path,
-				   receipt->output);
-	}
-	if (st != LAG_OK)
-		(void)unlink(path);
-	return st;
+	st = lag_merge_write(m, tmp.path, receipt, err);
+	return lag_temporary_end(&tmp, st, err);
 }
 
 /* At any time of any device, as the trace's readers state it; INT64_MAX = unknown. */
@@ -377,10 +227,10 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 		return lag_err_set(err, LAG_ERR_USAGE, "nothing to merge");
 	st = check_opts(opts, err);
 	if (st == LAG_OK)
-		st = choose_output(opts, receipt, err);
+		st = lag_output_choose(opts, receipt->output, sizeof(receipt->output), err);
 	if (st != LAG_OK)
 		return st;
-	st = spill_folder(opts, receipt->output, folder, sizeof(folder), err);
+	st = lag_output_tmp(opts, receipt->output, folder, sizeof(folder), err);
 	if (st != LAG_OK)
 		return st;
 	st = lag_merge_init(&m, opts, err);

@@ -138,6 +138,8 @@ static enum lag_status sift(struct lag_merge *m, uint32_t proc, const struct tim
 		struct lag_times at = lag_part_times(&p->part, kind->kind, i);
 		const char *reason = what_is_wrong(at, kind, centre);
 
+		if (lag_merge_cancelled(m, i))
+			return lag_merge_interrupted(err);
 		if (!reason && kind->kind == LAG_REC_group) {
 			reason = what_is_wrong_later(&LAG_PART_AT(&p->part, group, i),
 						     kind->longest_ns);

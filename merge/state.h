@@ -126,7 +126,7 @@ enum lag_status lag_merge_gather(struct lag_merge *m, uint32_t proc,
 				 struct lag_err *err) LAG_MUST_USE;
 enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc,
 				   struct lag_err *err) LAG_MUST_USE;
-enum lag_status lag_merge_tie(struct lag_proc *p) LAG_MUST_USE;
+enum lag_status lag_merge_tie(struct lag_merge *m, struct lag_proc *p) LAG_MUST_USE;
 
 /* Numbers the devices of all processes. */
 enum lag_status lag_merge_devices(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;

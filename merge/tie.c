@@ -222,7 +222,7 @@ static uint32_t call_of(const struct calls *c, int64_t correlation, int64_t star
 	return refs[n - 1];
 }
 
-enum lag_status lag_merge_tie(struct lag_proc *p)
+enum lag_status lag_merge_tie(struct lag_merge *m, struct lag_proc *p)
 {
 	struct calls c = { .part = &p->part,
 			   .direct = LAG_VEC_SPILLED(uint32_t, p->part.spill),
@@ -236,6 +236,8 @@ enum lag_status lag_merge_tie(struct lag_proc *p)
 
 		if (correlation > 0)
 			g->api_ref = call_of(&c, correlation, g->start_ns);
+		if (lag_merge_cancelled(m, i))
+			st = LAG_ERR_LIMIT;
 	}
 	lag_map_release(&c.first);
 	lag_vec_release(&c.direct);

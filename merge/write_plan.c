@@ -40,6 +40,8 @@ static enum lag_status order_gpu(struct lag_writer *w, struct lag_write_proc *wp
 	for (size_t i = 0; i < n && sorted; i++) {
 		int64_t at = start_of(w, wp->p, i);
 
+		if (lag_merge_cancelled(w->m, i))
+			break;
 		sorted = at >= last;
 		last = at;
 	}
