@@ -11,25 +11,9 @@ import tempfile
 import time
 
 from lib_bench import BUILD, LAGGARD, heading, line, program, timed
+from lib_merge import merging
 
 STEPS = sys.argv[1] if len(sys.argv) > 1 else "60"
-
-
-def insert_seconds(work, n):
-    """SQLite's own prepared inserts of as many 20-column rows, and an index, as a floor to compare with."""
-    db = sqlite3.connect(work / "reference.db")
-    db.execute("PRAGMA synchronous = OFF")
-    db.execute("PRAGMA journal_mode = OFF")
-    columns = ", ".join(f"c{i} INTEGER" for i in range(19))
-    db.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {columns})")
-    row = list(range(1700000000000000000, 1700000000000000019))
-    start = time.monotonic()
-    db.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 20)})", ((i, i % 8, *row[1:]) for i in range(n)))
-    db.execute("CREATE INDEX i ON t (c0, c1)")
-    db.commit()
-    seconds = time.monotonic() - start
-    db.close()
-    return seconds
 
 
 def packing(work, n):
@@ -54,6 +38,7 @@ def main():
         work = pathlib.Path(folder)
         heading()
         program("bench_load", True, work)
+        merging(work)
         timed(BUILD / "mktrace", "--out", work / "run", "--pp", "4", "--dp", "2", "--microbatches", "8",
               "--layers", "8", "--steps", STEPS)
         seconds, _ = timed(LAGGARD, "merge", "-q", "-o", work / "run.db", work / "run")
@@ -61,7 +46,7 @@ def main():
         n = sum(db.execute(f"SELECT count(*) FROM {t}").fetchone()[0]
                 for t in ("gpu_event", "api_call", "gpu_sync", "nvtx_range", "nccl_op"))
         db.close()
-        line("merge, end to end", n / seconds, n / insert_seconds(work, n), "events/s", "SQLite inserts + index only", True)
+        print(f"{'merge of a small run':<34} {seconds:>10.3g} {'':>10} s for {n} events")
         packing(work, n)
         for analysis in ("summary", "breakdown", "stragglers", "bubbles"):
             took, _ = timed(LAGGARD, "report", analysis, work / "run.db", "--format", "json")

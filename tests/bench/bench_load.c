@@ -15,10 +15,10 @@
 
 #include "schema/db/page_rows.h"
 #include "schema/record/record.h"
+#include "tests/bench/stream.h"
 
-#define N_ROWS      2000000
-#define COLUMNS_MAX 21
-#define BATCH       64
+#define N_ROWS 2000000
+#define BATCH  64
 
 static int64_t n_rows = N_ROWS;
 static char path[512];
@@ -117,119 +117,6 @@ static void ok(enum lag_status st, const struct lag_err *err)
 
 /* --- SQLite's best -------------------------------------------------------------------------------- */
 
-struct stream {
-	sqlite3_vtab base;
-	const struct shape *shape;
-};
-
-struct cursor {
-	sqlite3_vtab_cursor base;
-	const struct shape *shape;
-	int64_t i, row[COLUMNS_MAX];
-};
-
-static int stream_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
-			  sqlite3_vtab **out, char **error)
-{
-	const struct shape *shape = aux;
-	struct stream *stream = sqlite3_malloc(sizeof(*stream));
-	char sql[512];
-	int n;
-
-	(void)argc, (void)argv, (void)error;
-	if (!stream)
-		return SQLITE_NOMEM;
-	*stream = (struct stream){ .shape = shape };
-	n = snprintf(sql, sizeof(sql), "CREATE TABLE x (c0");
-	for (int i = 1; i < shape->n_columns; i++)
-		n += snprintf(sql + n, sizeof(sql) - (size_t)n, ", c%d", i);
-	(void)snprintf(sql + n, sizeof(sql) - (size_t)n, ")");
-	*out = &stream->base;
-	return sqlite3_declare_vtab(db, sql);
-}
-
-static int stream_disconnect(sqlite3_vtab *vtab)
-{
-	sqlite3_free(vtab);
-	return SQLITE_OK;
-}
-
-static int stream_plan(sqlite3_vtab *vtab, sqlite3_index_info *info)
-{
-	(void)vtab;
-	info->estimatedCost = (double)n_rows;
-	return SQLITE_OK;
-}
-
-static int stream_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **out)
-{
-	struct cursor *cursor = sqlite3_malloc(sizeof(*cursor));
-
-	if (!cursor)
-		return SQLITE_NOMEM;
-	*cursor = (struct cursor){ .shape = ((struct stream *)(void *)vtab)->shape };
-	*out = &cursor->base;
-	return SQLITE_OK;
-}
-
-static int stream_close(sqlite3_vtab_cursor *cursor)
-{
-	sqlite3_free(cursor);
-	return SQLITE_OK;
-}
-
-static int stream_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
-			 sqlite3_value **argv)
-{
-	struct cursor *cursor = (struct cursor *)(void *)base;
-
-	(void)number, (void)text, (void)argc, (void)argv;
-	cursor->i = 0;
-	cursor->shape->row(0, cursor->row);
-	return SQLITE_OK;
-}
-
-static int stream_next(sqlite3_vtab_cursor *base)
-{
-	struct cursor *cursor = (struct cursor *)(void *)base;
-
-	cursor->shape->row(++cursor->i, cursor->row);
-	return SQLITE_OK;
-}
-
-static int stream_end(sqlite3_vtab_cursor *base)
-{
-	return ((struct cursor *)(void *)base)->i >= n_rows;
-}
-
-static int stream_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
-{
-	int64_t value = ((struct cursor *)(void *)base)->row[column];
-
-	if (value != LAG_NONE)
-		sqlite3_result_int64(context, value);
-	return SQLITE_OK;
-}
-
-static int stream_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
-{
-	*rowid = ((struct cursor *)(void *)base)->i;
-	return SQLITE_OK;
-}
-
-static const sqlite3_module stream_module = {
-	.xConnect = stream_connect,
-	.xBestIndex = stream_plan,
-	.xDisconnect = stream_disconnect,
-	.xOpen = stream_open,
-	.xClose = stream_close,
-	.xFilter = stream_filter,
-	.xNext = stream_next,
-	.xEof = stream_end,
-	.xColumn = stream_column,
-	.xRowid = stream_rowid,
-};
-
 static void sql(sqlite3 *db, const char *text)
 {
 	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
@@ -249,14 +136,20 @@ static sqlite3 *open_new(void)
 	return db;
 }
 
+static void stream_row(const void *state, int64_t i, int64_t *row)
+{
+	((const struct shape *)state)->row(i, row);
+}
+
 static double sqlite_seconds(const struct shape *shape, bool index)
 {
 	sqlite3 *db = open_new();
 	double start = now();
+	struct stream stream = {
+		.row = stream_row, .state = shape, .n_rows = n_rows, .n_columns = shape->n_columns
+	};
 
-	/* A module of this name is a table of this name. */
-	if (sqlite3_create_module(db, "stream", &stream_module, (void *)(uintptr_t)shape) !=
-	    SQLITE_OK)
+	if (stream_register(db, &stream) != SQLITE_OK)
 		die(sqlite3_errmsg(db));
 	sql(db, "BEGIN");
 	sql(db, shape->create);
@@ -273,7 +166,7 @@ static double sqlite_seconds(const struct shape *shape, bool index)
 
 static void add_all(struct lag_page_rows *rows, const struct shape *shape)
 {
-	int64_t values[BATCH * COLUMNS_MAX];
+	int64_t values[BATCH * STREAM_COLUMNS_MAX];
 	struct lag_err err;
 
 	for (int64_t i = 0; i < n_rows;) {
@@ -350,7 +243,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *text)
 static int64_t count_differing(sqlite3 *db, const struct shape *shape)
 {
 	sqlite3_stmt *stmt = prepare(db, "SELECT * FROM t NOT INDEXED");
-	int64_t row[COLUMNS_MAX], i = 0, differ = 0;
+	int64_t row[STREAM_COLUMNS_MAX], i = 0, differ = 0;
 
 	for (; sqlite3_step(stmt) == SQLITE_ROW; i++) {
 		bool same = true;

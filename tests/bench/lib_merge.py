@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The merge end to end beside SQLite, its growth with the events, and its memory."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from lib_bench import BUILD, LAGGARD, line, timed
+
+BIG = int(os.environ.get("LAGGARD_BENCH_EVENTS", "1000000"))
+
+
+def merged(work, run, *options):
+    """Seconds of a merge, and the most memory of its own that it had at once, in MiB."""
+    start = time.monotonic()
+    merge = subprocess.Popen([LAGGARD, "merge", "-f", "-o", work / "big.db", *options, run], stderr=subprocess.PIPE, text=True)
+    most = 0
+    while merge.poll() is None:
+        try:
+            status = pathlib.Path(f"/proc/{merge.pid}/status").read_text(encoding="ascii")
+            most = max([most, *(int(size) for size in re.findall(r"RssAnon:\s+(\d+) kB", status))])
+        except OSError:
+            pass
+        time.sleep(0.02)
+    seconds = time.monotonic() - start
+    text = merge.stderr.read()
+    if merge.returncode:
+        sys.exit(f"merge: {text}")
+    spilled = re.search(r"(\d+) MiB of temporary data", text)
+    return seconds, most / 1024, int(spilled.group(1)) if spilled else 0
+
+
+def merging(work):
+    """End to end (decode, align, order, tables, indexes) beside SQLite's best load of the same rows alone."""
+    timed(BUILD / "mkbig", work / "big", "8", str(BIG))
+    timed(BUILD / "mkbig", work / "big4", "8", str(4 * BIG))
+    seconds, memory, _ = merged(work, work / "big")
+    _, done = timed(BUILD / "tests/bench/bench_merge", work / "big.db", work / "reference.db")
+    rows, reference = (float(word) for word in done.stdout.split())
+    line("merge, end to end", rows / seconds, rows / reference, "rows/s", "SQLite's best, load and indexes only", True)
+    four, memory4, _ = merged(work, work / "big4")
+    line("merge, 4 times the events", 4 * BIG / four, BIG / seconds, "events/s", "the same with a quarter", True)
+    small, memory_small, spilled = merged(work, work / "big4", "--memory", "128M")
+    line("merge in --memory 128M", small, four, "s", f"512M; it had {memory_small:.0f} MiB and {spilled} MiB in a file",
+         False)
+    print(f"{'merge, memory of its own':<34} {memory4:>10.3g} {memory:>10.3g} MiB            {memory4 / memory:>7.2f}x  "
+          "a quarter of the events")
+    for name in ("big", "big4"):
+        shutil.rmtree(work / name)
