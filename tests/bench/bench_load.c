@@ -149,7 +149,7 @@ static double sqlite_seconds(const struct shape *shape, bool index)
 		.row = stream_row, .state = shape, .n_rows = n_rows, .n_columns = shape->n_columns
 	};
 
-	if (stream_register(db, &stream) != SQLITE_OK)
+	if (stream_register(db, "stream", &stream) != SQLITE_OK)
 		die(sqlite3_errmsg(db));
 	sql(db, "BEGIN");
 	sql(db, shape->create);

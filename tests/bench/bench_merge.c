@@ -86,7 +86,7 @@ static double now(void)
 static double load(const char *path, const struct rows *rows)
 {
 	double start = now();
-	char sql[128];
+	char sql[128], name[64];
 	sqlite3 *db;
 
 	(void)unlink(path);
@@ -96,11 +96,12 @@ static double load(const char *path, const struct rows *rows)
 	run(db, lag_sql_schema);
 	run(db, "BEGIN");
 	for (size_t t = 0; t < N_TABLES; t++) {
-		if (stream_register(db, &rows[t].stream) != SQLITE_OK)
+		(void)snprintf(name, sizeof(name), "stream_%s", tables[t]);
+		if (stream_register(db, name, &rows[t].stream) != SQLITE_OK)
 			die(sqlite3_errmsg(db));
-		(void)snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT * FROM stream", tables[t]);
+		(void)snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT * FROM %s", tables[t],
+			       name);
 		run(db, sql);
-		run(db, "DROP TABLE IF EXISTS temp.stream");
 	}
 	run(db, lag_sql_index);
 	run(db, "COMMIT");

@@ -121,8 +121,8 @@ static const sqlite3_module stream_module = {
 	.xRowid = stream_rowid,
 };
 
-int stream_register(sqlite3 *db, const struct stream *stream)
+int stream_register(sqlite3 *db, const char *name, const struct stream *stream)
 {
 	/* A module of this name is a table of this name. */
-	return sqlite3_create_module(db, "stream", &stream_module, (void *)(uintptr_t)stream);
+	return sqlite3_create_module(db, name, &stream_module, (void *)(uintptr_t)stream);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows for SQLite as a table called "stream" that needs no memory: the reference of what loads tables. */
+/* Rows for SQLite as a table that needs no memory: the reference of what loads tables. */
 #ifndef TESTS_BENCH_STREAM_H
 #define TESTS_BENCH_STREAM_H
 
@@ -16,6 +16,6 @@ struct stream {
 };
 
 /* stream is borrowed while the connection lives. SQLITE_OK or SQLite's error. */
-int stream_register(sqlite3 *db, const struct stream *stream);
+int stream_register(sqlite3 *db, const char *name, const struct stream *stream);
 
 #endif
