@@ -119,7 +119,8 @@ static int run(const struct lag_args *args)
 	const struct lag_model_opts opts = { .step_by = lag_args_get(args, "step-by"),
 					     .layout = lag_args_get(args, "layout"),
 					     .steps = lag_args_get(args, "steps"),
-					     .ranks = lag_args_get(args, "ranks") };
+					     .ranks = lag_args_get(args, "ranks"),
+					     .all_time = lag_args_is(args, "window", "all") };
 	const struct lag_analysis *analysis = NULL;
 	const struct lag_renderer *renderer = NULL;
 	struct lag_context *ctx = NULL;
@@ -140,6 +141,7 @@ static const struct lag_opt options[] = {
 	{ 'F', "format", "FORMAT", "how to print (default: text)", "text json csv md" },
 	{ 's', "steps", "LIST", "only these steps, by number: 10-12,20", NULL },
 	{ 'r', "ranks", "LIST", "list only these ranks: 0,4-7", NULL },
+	{ 0, "window", "WHICH", "of what time (default: common to all ranks)", "all common" },
 	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
 	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
 };

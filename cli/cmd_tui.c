@@ -142,7 +142,8 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 static int run(const struct lag_args *args)
 {
 	const struct lag_model_opts model = { .step_by = lag_args_get(args, "step-by"),
-					      .layout = lag_args_get(args, "layout") };
+					      .layout = lag_args_get(args, "layout"),
+					      .all_time = lag_args_is(args, "window", "all") };
 	const char *path = args->operands[0];
 	struct lag_context *ctx = NULL;
 	struct lag_trace *trace = NULL;
@@ -179,6 +180,7 @@ static const struct lag_opt options[] = {
 	{ 0, "ascii", NULL, "draw with ASCII only", NULL },
 	{ 0, "no-color", NULL, "no colours, as with NO_COLOR in the environment", NULL },
 	{ 0, "no-mouse", NULL, "leave the mouse to the terminal", NULL },
+	{ 0, "window", "WHICH", "of what time (default: common to all ranks)", "all common" },
 	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
 	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
 };

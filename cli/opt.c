@@ -138,6 +138,13 @@ bool lag_args_has(const struct lag_args *args, const char *name)
 	return lag_args_get(args, name) != NULL;
 }
 
+bool lag_args_is(const struct lag_args *args, const char *name, const char *value)
+{
+	const char *given = lag_args_get(args, name);
+
+	return given && strcmp(given, value) == 0;
+}
+
 enum lag_status lag_args_i64(const struct lag_args *args, const char *name, long long fallback,
 			     long long *value, struct lag_err *err)
 {

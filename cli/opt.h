@@ -35,6 +35,7 @@ enum lag_status lag_opt_parse(const struct lag_cmd *cmd, int argc, char **argv,
 
 /* Value of the option by its long name; NULL when not given (or switch off). */
 const char *lag_args_get(const struct lag_args *args, const char *name);
+bool lag_args_is(const struct lag_args *args, const char *name, const char *value);
 bool lag_args_has(const struct lag_args *args, const char *name);
 
 /* Checks an integer or size option; `fallback` when not given. */

@@ -517,6 +517,7 @@ static void fill_models(struct fake *fake)
 					  .world_size = RANKS,
 					  .strings = fake->strings,
 					  .n_strings = NAME_LIMIT };
+	lag_window_widen(&fake->trace);
 	fake->roles = (struct lag_roles){ .comm_role = fake->comm_roles,
 					  .ranks = fake->rank_roles,
 					  .n_stages = STAGES,

@@ -51,6 +51,37 @@ static void in_a_collective_all_wait_for_the_last_to_arrive(void **state)
 	lag_trace_close(trace);
 }
 
+/* Rank 1's profiler began with this operation: that rank 0 waited for the rank is not known. */
+static void what_began_before_a_member_recorded_names_nobody(void **state)
+{
+	const int both[] = { 0, 1 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	for (int all = 0; all < 2; all++) {
+		tb_init(&tb, 2, 2);
+		tb.trace->ranks[1].started_ns = 150 * US;
+		comm = tb_comm(&tb, "dp", both, 2);
+		tb_op(&tb, comm, 0, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 100 * US, 190 * US);
+		tb_op(&tb, comm, 1, LAG_FUNC_ALL_REDUCE, 0, -1, 1024, 160 * US, 192 * US);
+		trace = tb_finish(&tb);
+		assert_int_equal(trace->window.from_ns, 50 * US);
+		assert_int_equal(trace->window.late, 1);
+		if (all)
+			lag_window_widen(trace);
+		assert_int_equal(lag_waits_compute(trace, &waits, NULL), LAG_OK);
+		assert_int_equal(waits.n_outside, all ? 0 : 2);
+		assert_int_equal(wait_of(trace, &waits, 0)->lower_bound, !all);
+		assert_int_equal(wait_of(trace, &waits, 0)->last, all ? 1 : -1);
+		assert_int_equal(waits.n_incomplete, 0);
+		lag_waits_release(&waits);
+		lag_trace_close(trace);
+	}
+}
+
 static void nobody_is_named_within_the_clock_error(void **state)
 {
 	const int both[] = { 0, 1 };
@@ -211,6 +242,7 @@ int main(void)
 		cmocka_unit_test(in_a_collective_all_wait_for_the_last_to_arrive),
 		cmocka_unit_test(nobody_is_named_within_the_clock_error),
 		cmocka_unit_test(clocks_that_cannot_be_compared_name_nobody),
+		cmocka_unit_test(what_began_before_a_member_recorded_names_nobody),
 		cmocka_unit_test(a_member_without_record_withholds_who_was_last),
 		cmocka_unit_test(a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody),
 		cmocka_unit_test(a_grouped_exchange_arrives_with_its_latest_peer),

@@ -68,6 +68,7 @@ void tb_init(struct trace_builder *tb, int n_ranks, int per_host)
 							 .recorded = true,
 							 .device = r % per_host,
 							 .local_rank = r % per_host,
+							 .started_ns = 0,
 							 .clean_exit = 1 };
 	}
 	for (size_t h = 0; h < tb->trace->n_hosts; h++) {

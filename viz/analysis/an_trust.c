@@ -143,6 +143,12 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	if (lag_failed(status))
 		return status;
 	missing_ranks(t, out);
+	if (lag_window_tells(t)) {
+		lag_window_text(t, &text);
+		lag_buf_puts(&text, "; steps that reach out of it are in no statistics");
+		row(out, 1, "window", LAG_NONE, LAG_NONE, lag_buf_text(&text));
+		lag_buf_clear(&text);
+	}
 	losses(ctx, t, out);
 	processes(ctx, t, out);
 	if (t->n_quarantined) {

@@ -148,6 +148,11 @@ static void write_notes(const struct lag_waits *waits, const struct lag_vec *pai
 			"%llu launches name nobody: a member of the communicator is not on record",
 			(unsigned long long)waits->n_incomplete);
 	}
+	if (waits->n_outside) {
+		lag_table_note(out,
+			       "%llu launches name nobody: they began before all members recorded",
+			       (unsigned long long)waits->n_outside);
+	}
 	if (waits->n_contradicted) {
 		lag_table_note(
 			out, "%llu waits are withheld: by these clocks the last came after the end",

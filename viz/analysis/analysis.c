@@ -88,6 +88,18 @@ static void note_filters(const struct lag_analysis *analysis, struct lag_context
 		       steps ? steps->n_steps : 0);
 }
 
+/* What was recorded by some ranks only, which is in no comparison. */
+static void note_window(struct lag_context *ctx, struct lag_table *out)
+{
+	struct lag_buf text = { 0 };
+
+	if (!lag_window_tells(lag_context_trace(ctx)))
+		return;
+	lag_window_text(lag_context_trace(ctx), &text);
+	lag_table_note(out, "%.300s", lag_buf_text(&text));
+	lag_buf_release(&text);
+}
+
 enum lag_status lag_analysis_run(const struct lag_analysis *analysis, struct lag_context *ctx,
 				 struct lag_table *out, struct lag_err *err)
 {
@@ -98,6 +110,8 @@ enum lag_status lag_analysis_run(const struct lag_analysis *analysis, struct lag
 		note_filters(analysis, ctx, out);
 		status = analysis->run(ctx, out, err);
 	}
+	if (!lag_failed(status))
+		note_window(ctx, out);
 	if (!lag_failed(status))
 		status = lag_table_finish(out, err);
 	return status;

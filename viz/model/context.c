@@ -50,6 +50,8 @@ enum lag_status lag_context_new(struct lag_trace *trace, const struct lag_model_
 	ctx->trace = trace;
 	if (opts)
 		ctx->opts = *opts;
+	if (ctx->opts.all_time)
+		lag_window_widen(trace);
 	status = check_list("steps", ctx->opts.steps, err);
 	if (!lag_failed(status))
 		status = check_list("ranks", ctx->opts.ranks, err);

@@ -22,6 +22,7 @@ struct lag_model_opts {
 	const char *layout;  /* "pp=4,dp=2,tp=1"; NULL = infer */
 	const char *steps;   /* step numbers that reports cover, "3-7,9"; NULL = all */
 	const char *ranks;   /* rank numbers that reports list, "0,4-7"; NULL = all */
+	bool all_time;       /* also what only some ranks recorded (window.h) */
 };
 
 struct lag_context; /* opaque */

@@ -24,12 +24,17 @@ static int by_number(const void *a, const void *b)
 			    : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-/* No annotation and no repetition: equal windows of the whole trace, or the trace as one step. */
+/* No annotation and no repetition: equal windows of the time that all ranks recorded, or
+ * that time as one step. */
 static enum lag_status mark_windows(const struct lag_trace *trace, struct lag_vec *marks,
 				    struct lag_steps *out)
 {
-	int64_t n = trace->span_ns >= WINDOW_FROM_NS ? N_WINDOWS : 1;
-	int64_t width = trace->span_ns / n + 1;
+	const struct lag_window *w = &trace->window;
+	bool common = w->until_ns > w->from_ns;
+	int64_t from = common && w->from_ns > 0 ? w->from_ns : 0;
+	int64_t span = (common ? w->until_ns : trace->span_ns) - from;
+	int64_t n = span >= WINDOW_FROM_NS ? N_WINDOWS : 1;
+	int64_t width = span / n + 1;
 
 	out->source = n > 1 ? LAG_STEPS_WINDOW : LAG_STEPS_WHOLE;
 	if (n > 1) {
@@ -45,7 +50,7 @@ static enum lag_status mark_windows(const struct lag_trace *trace, struct lag_ve
 
 			if (!mark)
 				return LAG_ERR_SYSTEM;
-			*mark = (struct lag_step_mark){ k, k * width, (k + 1) * width,
+			*mark = (struct lag_step_mark){ k, from + k * width, from + (k + 1) * width,
 							(uint32_t)r };
 		}
 	}
@@ -335,6 +340,8 @@ enum lag_status lag_steps_find(const struct lag_trace *trace, const char *step_b
 		status = mark_cut(trace, out, r);
 	}
 	free(order);
+	if (!lag_failed(status))
+		status = lag_steps_cut_edges(trace, out);
 	if (lag_failed(status)) {
 		lag_steps_release(out);
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the steps");

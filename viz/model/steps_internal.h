@@ -21,4 +21,9 @@ enum lag_status lag_steps_from_ranges(const struct lag_trace *trace, const char 
 enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag_vec *marks,
 				       char *label, size_t room) LAG_MUST_USE;
 
+/* Marks as cut the first and last steps of ranks whose recording begins or ends in the middle of them:
+ * fewer events than the rank's other steps, and an edge apart from all other ranks'. */
+enum lag_status lag_steps_cut_edges(const struct lag_trace *trace,
+				    struct lag_steps *steps) LAG_MUST_USE;
+
 #endif

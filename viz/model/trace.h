@@ -13,6 +13,7 @@
 #include "schema/base/err.h"
 #include "schema/base/mem.h"
 #include "schema/record/record.h"
+#include "viz/model/window.h"
 
 enum lag_class {
 	LAG_CLASS_COMPUTE = 0,
@@ -124,6 +125,7 @@ struct lag_rank {
 	size_t sync_begin, sync_end;
 	size_t op_begin, op_end;   /* ops[] by (r, enter) except that fused ones are adjacent */
 	int64_t first_ns, last_ns; /* first start and last end of its events */
+	int64_t started_ns;        /* its recording, by its source's word; LAG_NONE unknown */
 	int64_t uncertainty_ns;    /* worst clock uncertainty of its device; INT64_MAX unknown */
 	size_t clock_begin, clock_end; /* clock[] rows of its device, by from; may be none */
 	uint64_t lost;                 /* records it lost */
@@ -177,6 +179,7 @@ struct lag_trace {
 	char *path;
 	int64_t origin_ns; /* Unix time of relative time 0 */
 	int64_t span_ns;   /* last end */
+	struct lag_window window;
 	struct lag_rank *ranks;
 	size_t n_ranks; /* sorted by rank number; unrecorded ones included */
 	struct lag_host *hosts;

@@ -332,6 +332,7 @@ static void rebase(struct lag_trace *t)
 	for (size_t r = 0; r < t->n_ranks; r++) {
 		shift(&t->ranks[r].first_ns, first);
 		shift(&t->ranks[r].last_ns, first);
+		shift(&t->ranks[r].started_ns, first);
 	}
 	for (size_t i = 0; i < t->n_gpu; i++) {
 		shift(&t->gpu[i].start_ns, first);
@@ -390,5 +391,6 @@ enum lag_status lag_trace_arrange(struct lag_trace *trace, struct lag_err *err)
 	link_ops(trace);
 	link_ranks(trace);
 	rebase(trace);
+	trace->window = lag_window_of(trace);
 	return LAG_OK;
 }

@@ -64,6 +64,7 @@ static enum lag_status rank_row(struct lag_load *load, const struct lag_stmt *ro
 	rank->clean_exit = lag_stmt_is_null(row, 5) ? -1 : lag_stmt_int(row, 5) != 0;
 	rank->lost = lag_stmt_int(row, 6) > 0 ? (uint64_t)lag_stmt_int(row, 6) : 0;
 	rank->uncertainty_ns = INT64_MAX;
+	rank->started_ns = lag_stmt_int(row, 8);
 	if (lag_stmt_int(row, 7) > load->trace->world_size)
 		load->trace->world_size = lag_stmt_int(row, 7);
 	return LAG_OK;

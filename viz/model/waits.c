@@ -44,6 +44,22 @@ static void mark_incomplete(const struct lag_trace *trace, const struct lag_inst
 	}
 }
 
+/* Who waits for a member that did not record yet, waits for its profiler as like as not. */
+static void mark_outside(const struct lag_trace *trace, const struct lag_instance *inst,
+			 struct lag_waits *out)
+{
+	if (inst->first_start_ns == LAG_NONE ||
+	    lag_window_holds(trace, &trace->comms[inst->comm], inst->first_start_ns))
+		return;
+	for (uint32_t i = 0; i < inst->n; i++) {
+		const struct lag_launch *l = launch_of(trace, inst, i);
+
+		if (l)
+			out->launch[l - trace->launches].outside = true;
+	}
+	mark_incomplete(trace, inst, out);
+}
+
 static void take_collective(const struct lag_trace *trace, const struct lag_instance *inst,
 			    struct lag_waits *out)
 {
@@ -112,7 +128,8 @@ static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t 
 	const struct lag_launch *l = &trace->launches[i];
 	struct lag_wait *w = &out->launch[i];
 
-	out->n_incomplete += w->lower_bound;
+	out->n_incomplete += w->lower_bound && !w->outside;
+	out->n_outside += w->outside;
 	if (w->arrival_ns == LAG_NONE || l->start_ns == LAG_NONE)
 		return;
 	w->wait_ns = w->arrival_ns > l->start_ns ? w->arrival_ns - l->start_ns : 0;
@@ -162,6 +179,7 @@ enum lag_status lag_waits_compute(const struct lag_trace *trace, struct lag_wait
 		} else {
 			take_collective(trace, inst, out);
 		}
+		mark_outside(trace, inst, out);
 	}
 	for (size_t i = 0; i < out->n; i++)
 		finish(trace, out, i);

@@ -62,6 +62,10 @@ static void trust_part(struct lag_json *json, const struct lag_table *table,
 		lag_json_int(json, lost);
 		lag_json_key(json, "quarantined");
 		lag_json_int(json, t->n_quarantined);
+		lag_json_key(json, "window_from_ns");
+		lag_json_int(json, t->window.from_ns);
+		lag_json_key(json, "window_until_ns");
+		lag_json_int(json, t->window.until_ns);
 		lag_json_key(json, "clock_uncertainty_ns");
 		if (clock_ns == LAG_NONE) {
 			lag_json_null(json);

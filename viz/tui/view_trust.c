@@ -35,6 +35,18 @@ static int fact(struct lag_canvas *canvas, int y, const char *name, const char *
 	return y + 1;
 }
 
+static int draw_window(const struct lag_tui_data *data, struct lag_canvas *canvas, int y)
+{
+	struct lag_buf text = { 0 };
+
+	if (lag_window_tells(data->trace)) {
+		lag_window_text(data->trace, &text);
+		y = fact(canvas, y, "window", lag_buf_text(&text));
+	}
+	lag_buf_release(&text);
+	return y;
+}
+
 static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, int y)
 {
 	const struct lag_tui_data *data = scene->data;
@@ -49,6 +61,7 @@ static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, 
 	snprintf(text, sizeof(text), "%zu, %zu of them complete: %s", facts->n_steps,
 		 facts->n_complete, data->steps->label);
 	y = fact(canvas, y, "steps", text);
+	y = draw_window(data, canvas, y);
 	snprintf(text, sizeof(text), "%s (confidence %.0f %%): %s", data->roles->shape,
 		 100 * data->roles->confidence, data->roles->why);
 	y = fact(canvas, y, "layout", text);
