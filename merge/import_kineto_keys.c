@@ -51,7 +51,9 @@ const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const c
 	const char *end = read_key(s, p, limit, first, &key);
 	unsigned slot, at;
 
-	if (!end || end > limit)
+	/* The value must be at hand too: of white space that goes on behind the window a part would be
+	 * learnt, and would seem to stand wherever the whole does. */
+	if (!end || end > limit || (!key.end && end == limit))
 		return NULL;
 	key.n = (size_t)(end - p);
 	if (key.n <= sizeof(key.text)) {
