@@ -51,6 +51,30 @@ static const struct lag_align_segment *segment(const struct lag_align_result *re
 	return lo < res->n_segments && res->segments[lo].host == host ? &res->segments[lo] : NULL;
 }
 
+int64_t lag_align_shift(const struct lag_align_result *res, uint32_t device, int64_t at_ns)
+{
+	size_t lo = 0;
+	size_t hi = res->n_repairs;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct lag_align_repair *r = &res->repairs[mid];
+		if (r->device < device || (r->device == device && r->at_ns <= at_ns)) {
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	if (lo == 0 || res->repairs[lo - 1].device != device)
+		return 0;
+	const struct lag_align_repair *a = &res->repairs[lo - 1];
+	const struct lag_align_repair *b = a + 1;
+	if (lo == res->n_repairs || b->device != device)
+		return a->at_ns == at_ns ? llround(a->shift_ns) : 0;
+	double part = (double)((uint64_t)at_ns - (uint64_t)a->at_ns) /
+		      (double)((uint64_t)b->at_ns - (uint64_t)a->at_ns);
+	return llround(a->shift_ns + part * (b->shift_ns - a->shift_ns));
+}
+
 int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
 			int64_t raw_ns)
 {
@@ -63,7 +87,7 @@ int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint3
 		add += s->offset_ns + s->drift * ((double)raw_ns - (double)s->ref_ns + add);
 	if (!(fabs(add) < 9e18) || __builtin_add_overflow(raw_ns, llround(add), &corrected))
 		return raw_ns;
-	return corrected;
+	return corrected + lag_align_shift(res, device, corrected);
 }
 
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,
@@ -85,5 +109,6 @@ void lag_align_release(struct lag_align_result *res)
 {
 	free(res->segments);
 	free(res->devices);
+	free(res->repairs);
 	memset(res, 0, sizeof(*res));
 }

@@ -105,6 +105,14 @@ struct lag_align_device {
 	double own_ns; /* of that what the devices of one host do not share: for comparing them */
 };
 
+/* Repaired order: at the moment at_ns of the common clock a device's times are shift_ns late; between two
+ * rows on the line between them, outside of a device's rows not at all. */
+struct lag_align_repair {
+	uint32_t device;
+	int64_t at_ns;
+	double shift_ns;
+};
+
 struct lag_align_result {
 	const char *method;
 	uint32_t reference_host;
@@ -115,6 +123,11 @@ struct lag_align_result {
 	uint64_t
 		n_violations; /* receives that end before their send starts, collectives left before the last came */
 	uint64_t n_pairs; /* pairs that were checked */
+	/* Where the order was repaired: by device, then at_ns; violations there were; the largest shift. */
+	struct lag_align_repair *repairs;
+	size_t n_repairs;
+	uint64_t n_repaired;
+	double repair_max_ns;
 	/* Hosts that say they are closer to UTC than observations show them, by at most so much. */
 	uint32_t n_contradicted;
 	double contradicted_ns;
@@ -133,7 +146,10 @@ struct lag_aligner {
 
 extern const struct lag_aligner *const lag_aligners[]; /* NULL-terminated */
 
-/* Corrected time of a raw one. */
+/* What repaired order adds to a device's time on the common clock. */
+int64_t lag_align_shift(const struct lag_align_result *res, uint32_t device, int64_t at_ns);
+
+/* Corrected time of a raw one, repaired order included. */
 int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
 			int64_t raw_ns);
 

@@ -18,6 +18,13 @@
 #define MIN_STEP_NS 40000.0
 #define MIN_BEND_NS 5000.0
 
+/* In standard errors: from here on a rate is no scatter. Scatter is never taken for less than this share
+ * of what is assumed. */
+#define CLEAR_RATE 4.0
+/* What a rate moves by over half the run, for it to be doubted at all. */
+#define LITTLE_NS   5000.0
+#define LEAST_SCALE 0.05
+
 enum {
 	MAX_BREAK_ROUNDS = 24,
 	MAX_LOOKS = 3
@@ -145,6 +152,39 @@ static enum lag_status take_steps(const struct fitting *f, struct lag_vec *sets,
 	return LAG_OK;
 }
 
+/* Short recordings show rates that are mere scatter. Where all move little and no host's is clearly
+ * another, less of them is believed, and the curves keep their middles. */
+static void doubt_rates(const struct fitting *f)
+{
+	const struct lag_fit_model *m = f->model;
+	size_t size = lag_fit_size(m);
+	double n_free = (double)f->p.n_obs - (double)f->p.n_groups - (double)size;
+	/* Curves through few readings lie closer to them than the truth does. */
+	double scale = fmax(f->scale, LEAST_SCALE) * sqrt((double)f->p.n_obs / fmax(n_free, 1));
+	double clearest = 0;
+	if (!m->covariance || m->knots.n)
+		return;
+	for (uint32_t h = 0; h < m->n_hosts; h++) {
+		size_t at = lag_fit_first(m, h) + 1;
+		/* What the data alone say: the belief is in the covariance, too. */
+		double known = 1 / m->covariance[at * (size + 1)] - m->belief_weight;
+		if (fabs(m->coef[at]) > LITTLE_NS)
+			return;
+		if (!f->p.fixed[h] && known > 0)
+			clearest = fmax(clearest, fabs(m->coef[at]) * sqrt(known) / scale);
+	}
+	if (clearest > CLEAR_RATE)
+		return;
+	double keep = clearest > 2 ? 1 - 4 / (clearest * clearest) : 0;
+	for (uint32_t h = 0; h < m->n_hosts; h++) {
+		double *c = m->coef + lag_fit_first(m, h);
+		const double *info = m->info + 3 * (size_t)h;
+		double middle = info[0] > 0 ? info[1] / info[0] : 0;
+		c[0] += (1 - keep) * c[1] * middle;
+		c[1] *= keep;
+	}
+}
+
 /* What no observation joins to the reference keeps the clock of one of its hosts: the one with the
  * most devices. */
 static void choose_fixed(const struct lag_clock_view *view, const struct lag_clock_gather *g,
@@ -218,9 +258,11 @@ static enum lag_status solve(struct aligning *a, const struct lag_clock_view *vi
 	if (st == LAG_OK)
 		st = fit(&f, NULL, NULL, err);
 	s.scale = f.scale;
-	if (st == LAG_OK)
+	if (st == LAG_OK) {
+		doubt_rates(&f);
 		st = lag_clock_prior(view, g->set, s.reference, &a->model, a->prior_ns,
 				     &a->contradicted, &a->contradicted_ns, err);
+	}
 	return st == LAG_OK ? publish(&s, a->out, err) : st;
 }
 

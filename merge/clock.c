@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "merge/clock_observe.h"
+#include "merge/clock_order.h"
 
 static const struct lag_aligner *aligner_of(const char *name)
 {
@@ -89,12 +90,35 @@ static void report(struct lag_merge *m)
 			"effect on the common clock",
 			clock->n_violations, clock->n_pairs);
 	}
-	if (m->hosts.n > 1 && strcmp(clock->method, "collective") != 0) {
+	if (clock->n_repairs) {
+		lag_merge_find(
+			m, 1, "clock_repaired", LAG_ABOUT(LAG_NONE, LAG_NONE, clock->n_repaired),
+			"%" PRIu64 " of %" PRIu64 " checked pairs contradicted cause and effect: "
+			"times around them were moved by up to %.1f us (--repair-order)",
+			clock->n_repaired, clock->n_pairs, clock->repair_max_ns / 1e3);
+	}
+	if (m->hosts.n > 1 && strncmp(clock->method, "collective", 10) != 0) {
 		lag_merge_find(m, 1, "clock_unaligned", LAG_ABOUT(LAG_NONE, LAG_NONE, m->hosts.n),
 			       "the clocks of %zu hosts were not aligned (method %s): order and "
 			       "waiting between hosts mean little",
 			       m->hosts.n, clock->method);
 	}
+}
+
+/* The method's name says that times are no longer the clocks' alone. */
+static enum lag_status repair(const struct lag_align_input *in, struct lag_align_result *clock,
+			      struct lag_err *err)
+{
+	static const char *const names[][2] = { { "none", "none, order repaired" },
+						{ "wall", "wall, order repaired" },
+						{ "collective", "collective, order repaired" } };
+	enum lag_status st = lag_clock_order(in, clock, err);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && clock->n_repairs; i++) {
+		if (strcmp(clock->method, names[i][0]) == 0)
+			clock->method = names[i][1];
+	}
+	return st;
 }
 
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
@@ -109,6 +133,8 @@ enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 	st = lag_observe(m, &o, err);
 	if (st == LAG_OK) {
 		st = aligner->align(&o.in, &m->clock, err);
+		if (!lag_failed(st) && m->opts->repair_order)
+			st = repair(&o.in, &m->clock, err);
 		lag_observations_release(&o);
 	}
 	if (lag_failed(st))

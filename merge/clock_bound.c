@@ -206,8 +206,7 @@ static bool spread_edges(const struct edge *edges, size_t n, uint32_t n_hosts, u
 }
 
 enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, uint32_t n_hosts,
-				uint32_t reference, double x,
-				const struct lag_bound_window *windows, struct lag_bound *bounds,
+				const struct lag_bound_moment *at, struct lag_bound *bounds,
 				double *relaxed_ns, struct lag_err *err)
 {
 	struct lag_vec edges = LAG_VEC_INIT(struct edge);
@@ -217,9 +216,9 @@ enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, 
 		while (until < n && low_host(&limits[until]) == low_host(&limits[from]) &&
 		       high_host(&limits[until]) == high_host(&limits[from]))
 			until++;
-		struct pair p = { limits + from, until - from, x };
-		if (windows)
-			narrow(&p, windows);
+		struct pair p = { limits + from, until - from, at->x };
+		if (at->windows)
+			narrow(&p, at->windows);
 		from = until;
 		if (p.n == 0)
 			continue;
@@ -231,7 +230,8 @@ enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, 
 		*e = pair_edge(&p, relaxed_ns);
 	}
 	double give = 0;
-	while (!spread_edges(edges.items, edges.n, n_hosts, reference, give, bounds) && give < 1e15)
+	while (!spread_edges(edges.items, edges.n, n_hosts, at->reference, give, bounds) &&
+	       give < 1e15)
 		give = give > 0 ? 2 * give : 1000;
 	*relaxed_ns = fmax(*relaxed_ns, give);
 	lag_vec_release(&edges);

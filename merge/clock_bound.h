@@ -25,12 +25,17 @@ struct lag_bound_window {
 	double from, until;
 };
 
-/* Limits must be sorted by lag_bound_order; windows (by host) may be NULL: the whole run. The result
- * (n_hosts) holds at moment x, relative to the reference. Limits that contradict each other are
+/* When, and against whom; windows (by host) may be NULL: the whole run. */
+struct lag_bound_moment {
+	uint32_t reference;
+	double x;
+	const struct lag_bound_window *windows;
+};
+
+/* Limits must be sorted by lag_bound_order. The result (n_hosts) holds at that moment. Limits that contradict each other are
  * relaxed by the smallest equal amount; *relaxed_ns gets the largest such amount. */
 enum lag_status lag_bound_solve(const struct lag_bound_limit *limits, size_t n, uint32_t n_hosts,
-				uint32_t reference, double x,
-				const struct lag_bound_window *windows, struct lag_bound *bounds,
+				const struct lag_bound_moment *at, struct lag_bound *bounds,
 				double *relaxed_ns, struct lag_err *err) LAG_MUST_USE;
 
 /* qsort order: by unordered pair of hosts. */

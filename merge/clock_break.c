@@ -227,17 +227,16 @@ static struct candidate search(struct work *w, size_t from, size_t until)
 	struct candidate bend = { 0 };
 	struct candidate step = { 0 };
 	size_t at = 0;
-	const int parts = 4;
 
-	if (until < from + 2 * EDGE + 1)
+	if (until - from <= EDGE + EDGE)
 		return bend;
 	sum_tail(w, from, until);
 	for (size_t k = from + EDGE; k + EDGE <= until; k++) {
 		double a = w->bins[k - 1].x;
 		double b = w->bins[k].x;
 
-		for (int i = 1; i <= parts; i++)
-			try_bend(w, from, until, k, a + (b - a) * i / parts, &bend);
+		for (int i = 1; i <= 4; i++)
+			try_bend(w, from, until, k, a + (b - a) * i / 4, &bend);
 		try_step(w, from, k, &step, &at);
 	}
 	if (step.gain <= STEP_CLEARLY * bend.gain)

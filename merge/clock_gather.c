@@ -337,11 +337,11 @@ static bool find_windows(struct lag_clock_pair *pair, const struct lag_pair_poin
 	if (pair->n_windows < MIN_WINDOWS)
 		pair->n_windows = 0;
 	for (size_t i = 0; i < n && pair->n_windows; i++) {
-		if (lag_pair_waited(&points[i], &pair->line))
-			scratch[n_kept++] =
-				fabs(lag_pair_residual(&points[i], &pair->line) -
-				     (pair_theta(pair, points[i].x) - pair->line.offset_ns -
-				      pair->line.slope_ns * points[i].x));
+		double off = pair_theta(pair, points[i].x) - pair->line.offset_ns -
+			     pair->line.slope_ns * points[i].x;
+		if (!lag_pair_waited(&points[i], &pair->line))
+			continue;
+		scratch[n_kept++] = fabs(lag_pair_residual(&points[i], &pair->line) - off);
 	}
 	if (n_kept)
 		pair->line.spread_ns = 1.4826 * lag_fit_median(scratch, n_kept);

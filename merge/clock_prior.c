@@ -26,9 +26,11 @@ static void listen(struct prior *p)
 	for (size_t i = 0; i < in->n_states; i++) {
 		const struct lag_align_state *s = &in->states[i];
 
-		if (s->host < in->n_hosts && s->max_error_ns >= 0)
-			p->words[s->host].error_ns =
-				fmax(p->words[s->host].error_ns, (double)s->max_error_ns);
+		if (s->host < in->n_hosts && s->max_error_ns >= 0) {
+			struct word *w = &p->words[s->host];
+
+			w->error_ns = fmax(w->error_ns, (double)s->max_error_ns);
+		}
 	}
 	for (uint32_t h = 0; h < in->n_hosts; h++) {
 		struct word *w = &p->words[h];

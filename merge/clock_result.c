@@ -204,12 +204,13 @@ static enum lag_status make_limits(struct build *b, const struct lag_clock_trust
 		b->best = lag_calloc(n_best, sizeof(*b->best));
 	bool ok = limit_collectives(b) && limit_messages(b);
 	for (size_t i = 0; ok && b->best && i < n_best; i++) {
-		struct lag_bound_limit *l =
-			b->best[i].earlier != b->best[i].later ? lag_vec_push(&b->limits) : NULL;
+		struct lag_bound_limit *l;
+		if (b->best[i].earlier == b->best[i].later)
+			continue;
+		l = lag_vec_push(&b->limits);
+		ok = l != NULL;
 		if (l)
 			*l = b->best[i];
-		else
-			ok = b->best[i].earlier == b->best[i].later;
 	}
 	free(b->best);
 	b->best = NULL;
@@ -251,11 +252,13 @@ static bool find_changes(const struct lag_clock_solved *s, uint32_t host, struct
 	for (size_t i = 0; i < view->breaks.n; i++) {
 		const struct lag_clock_break *b =
 			&LAG_VEC_AT(&view->breaks, struct lag_clock_break, i);
-		struct change *c = b->host == host ? lag_vec_push(out) : NULL;
-		if (c)
-			c->at_ns = b->from_ns - b->shift_ns;
-		else if (b->host == host)
+		struct change *c;
+		if (b->host != host)
+			continue;
+		c = lag_vec_push(out);
+		if (!c)
 			return false;
+		c->at_ns = b->from_ns - b->shift_ns;
 	}
 	if (out->n)
 		qsort(out->items, out->n, sizeof(struct change), by_time);
@@ -411,8 +414,9 @@ static enum lag_status bound_segments(struct build *b, bool trusted, struct lag_
 			if (solves++ == MAX_SOLVES)
 				break;
 			bool bent = find_windows(s, x, windows);
-			st = lag_bound_solve(b->limits.items, b->limits.n, n, s->reference, x,
-					     bent ? windows : NULL, bounds, &relaxed, err);
+			struct lag_bound_moment at = { s->reference, x, bent ? windows : NULL };
+			st = lag_bound_solve(b->limits.items, b->limits.n, n, &at, bounds, &relaxed,
+					     err);
 			solved = x;
 		}
 		if (st != LAG_OK)

@@ -32,6 +32,7 @@ struct lag_merge_opts {
 	const char *output;      /* NULL = made from the first input's name */
 	bool force;              /* overwrite output */
 	const char *align;       /* aligner's name; NULL = "collective" */
+	bool repair_order;       /* move what contradicts cause and effect on the common clock */
 	const char *from;        /* importer that reads every input; NULL = as their content says */
 	const char *rename_path; /* file of "regex => name" lines, or NULL */
 	bool keep_empty;         /* write a trace without ranks rather than fail */

@@ -50,6 +50,11 @@ static enum lag_status write_meta(struct lag_writer *w, struct lag_err *err)
 		st = meta_int(w, "clock_pairs", (int64_t)clock->n_pairs, err);
 	if (st == LAG_OK)
 		st = meta_int(w, "clock_violations", (int64_t)clock->n_violations, err);
+	if (st == LAG_OK && clock->n_repairs) {
+		st = meta_int(w, "clock_repaired", (int64_t)clock->n_repaired, err);
+		if (st == LAG_OK)
+			st = meta_int(w, "clock_repair_max_ns", llround(clock->repair_max_ns), err);
+	}
 	if (st == LAG_OK && biased)
 		st = meta_int(w, "clock_arriver_bias_ns", llround(clock->arriver_bias_ns), err);
 	return st;

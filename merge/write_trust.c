@@ -83,6 +83,23 @@ static enum lag_status write_samples(struct lag_writer *w, uint32_t proc, struct
 	return st;
 }
 
+static enum lag_status write_repair(struct lag_writer *w, const struct lag_align_repair *r,
+				    struct lag_err *err)
+{
+	const struct lag_proc *p;
+	int64_t row[3];
+
+	if (r->device >= w->m->n_devices)
+		return LAG_OK;
+	p = LAG_PROC_AT(w->m, LAG_VEC_AT(&w->m->device_proc, uint32_t, r->device));
+	if (LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense != r->device)
+		return LAG_OK;
+	row[0] = p->rank;
+	row[1] = r->at_ns;
+	row[2] = llround(r->shift_ns);
+	return lag_db_insert_ints(w->db, LAG_TABLE_clock_repair, row, 3, err);
+}
+
 enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err)
 {
 	const struct lag_align_result *clock = &w->m->clock;
@@ -92,6 +109,8 @@ enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err)
 		st = write_map_row(w, &clock->segments[i], LAG_NONE, 0, err);
 	for (size_t i = 0; i < clock->n_devices && st == LAG_OK; i++)
 		st = write_device_map(w, &clock->devices[i], err);
+	for (size_t i = 0; i < clock->n_repairs && st == LAG_OK; i++)
+		st = write_repair(w, &clock->repairs[i], err);
 	for (uint32_t i = 0; i < w->m->procs.n && st == LAG_OK; i++)
 		st = write_samples(w, i, err);
 	return st;

@@ -293,6 +293,10 @@ CREATE TABLE clock_sample (
   device INTEGER
 );
 
+-- merge --repair-order only: at a moment of the common clock the rank's times are shift_ns later than the
+-- clock map says; between two rows on the line between them, outside of a rank's rows not at all.
+CREATE TABLE clock_repair (rank INTEGER NOT NULL, at_ns INTEGER NOT NULL, shift_ns INTEGER NOT NULL);
+
 CREATE TABLE loss (process_id INTEGER, kind TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, from_ns INTEGER, until_ns INTEGER);
 CREATE TABLE gap (process_id INTEGER, what TEXT NOT NULL, reason TEXT NOT NULL, from_ns INTEGER, until_ns INTEGER);
 CREATE TABLE receipt (process_id INTEGER PRIMARY KEY, hook_ns INTEGER, thread_ns INTEGER, bytes INTEGER, records INTEGER, lost INTEGER);
