@@ -58,6 +58,8 @@ static enum lag_status flush(struct lag_page_tree *tree, uint32_t keep, struct l
 	uint32_t n = tree->n_full - keep, *numbers;
 	enum lag_status st;
 
+	if (!n)
+		return LAG_OK;
 	if (lag_failed(lag_vec_reserve(&tree->pages, n)))
 		return no_memory(err);
 	numbers = &LAG_VEC_AT(&tree->pages, uint32_t, tree->pages.n);

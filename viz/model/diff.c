@@ -142,8 +142,11 @@ void lag_diff_add(struct lag_diff *diff, const struct lag_diff_change *change)
 	kept->view = (uint32_t)diff->views.n - 1;
 	kept->order = diff->n_found;
 	kept->row = strdup(change->row);
-	diff->failed = !kept->row | !copy_text(&kept->a, kept->unit) |
-		       !copy_text(&kept->b, kept->unit) | diff->failed;
+	/* All three, so that each owns its text. */
+	if (!copy_text(&kept->a, kept->unit))
+		diff->failed = true;
+	if (!copy_text(&kept->b, kept->unit) || !kept->row)
+		diff->failed = true;
 	if (diff->changes.n >= diff->opts.n_top * 2 + SPARE)
 		drop_small(diff);
 }
