@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool lag_buf_reserve(struct lag_buf *buf, size_t n)
+bool lag_buf_grow(struct lag_buf *buf, size_t n)
 {
 	size_t cap = buf->cap ? buf->cap : 128;
 	char *text;

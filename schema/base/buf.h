@@ -18,8 +18,14 @@ void lag_buf_puts(struct lag_buf *buf, const char *text);
 void lag_buf_putc(struct lag_buf *buf, char c);
 void lag_buf_printf(struct lag_buf *buf, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+bool lag_buf_grow(struct lag_buf *buf, size_t n); /* lag_buf_reserve's */
+
 /* Makes room for n bytes more (and the NUL), for writers that fill text + n themselves. */
-bool lag_buf_reserve(struct lag_buf *buf, size_t n);
+static inline bool lag_buf_reserve(struct lag_buf *buf, size_t n)
+{
+	return (n < buf->cap - buf->n && !buf->failed) || lag_buf_grow(buf, n);
+}
+
 void lag_buf_clear(struct lag_buf *buf); /* keeps the memory */
 void lag_buf_release(struct lag_buf *buf);
 

@@ -39,16 +39,22 @@ void lag_json_key(struct lag_json *json, const char *key)
 	json->comma = false;
 }
 
+char *lag_json_put_int(char *p, int64_t value, bool exact)
+{
+	bool quoted = exact && lag_magnitude(value) > (uint64_t)1 << 53;
+
+	*p = '"';
+	p = lag_decimal_put(p + quoted, value);
+	*p = '"';
+	return p + quoted;
+}
+
 void lag_json_int(struct lag_json *json, int64_t value)
 {
-	char text[LAG_DECIMAL_MAX + 2], *end = text;
-	bool quoted = json->exact && lag_magnitude(value) > (uint64_t)1 << 53;
+	char text[LAG_DECIMAL_MAX + 2];
 
 	separate(json);
-	*end = '"';
-	end = lag_decimal_put(end + quoted, value);
-	*end = '"';
-	lag_buf_add(json->out, text, (size_t)(end - text) + quoted);
+	lag_buf_add(json->out, text, (size_t)(lag_json_put_int(text, value, json->exact) - text));
 }
 
 void lag_json_us(struct lag_json *json, int64_t ns)
@@ -113,12 +119,6 @@ void lag_json_text(struct lag_json *json, const char *text)
 	}
 	separate(json);
 	lag_json_quote(json->out, text, strlen(text));
-}
-
-void lag_json_raw(struct lag_json *json, const char *text, size_t n)
-{
-	separate(json);
-	lag_buf_add(json->out, text, n);
 }
 
 /* Bytes from the first on that stand for themselves, in steps of 8: ASCII without controls, quotes and

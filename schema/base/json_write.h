@@ -27,10 +27,10 @@ void lag_json_real(struct lag_json *json, double value); /* shortest text that r
 void lag_json_bool(struct lag_json *json, bool value);
 void lag_json_null(struct lag_json *json);
 void lag_json_text(struct lag_json *json, const char *text); /* NULL becomes null */
-/* What was made before: a value, or keys and values with their commas. */
-void lag_json_raw(struct lag_json *json, const char *text, size_t n);
-
 /* Only the quoted, escaped string, for writers that lay out the rest themselves. */
 void lag_json_quote(struct lag_buf *out, const char *text, size_t n);
+
+/* Only the integer, at p, where 26 bytes may be touched; returns what follows it. `exact` as above. */
+char *lag_json_put_int(char *p, int64_t value, bool exact);
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef VIZ_EXPORT_CHROME_H
 #define VIZ_EXPORT_CHROME_H
 
+#include <string.h>
+
 #include "schema/base/json_write.h"
 #include "schema/base/map.h"
 #include "viz/export/export.h"
@@ -45,6 +47,7 @@ enum lag_chrome_text_kind {
 
 struct lag_chrome_texts {
 	struct lag_buf text;
+	size_t n;
 
 	struct lag_chrome_text {
 		size_t at, n;
@@ -131,8 +134,16 @@ bool lag_chrome_begin(struct lag_chrome *c, const char *cat, const char *name, u
 /* The same with a string of the model as name. */
 bool lag_chrome_begin_named(struct lag_chrome *c, const char *cat, uint32_t name, uint32_t r,
 			    uint32_t tid, int64_t start_ns, int64_t end_ns, size_t more);
-void lag_chrome_arg_int(struct lag_chrome *c, const char *key, int64_t value); /* not LAG_NONE */
-void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns);     /* not LAG_NONE */
+/* Keys are our own words, in which nothing is to be escaped. LAG_NONE is left out. */
+void lag_chrome_put_int(struct lag_chrome *c, const char *key, size_t n_key, int64_t value);
+
+static inline void lag_chrome_arg_int(struct lag_chrome *c, const char *key, int64_t value)
+{
+	if (value != LAG_NONE)
+		lag_chrome_put_int(c, key, strlen(key), value);
+}
+
+void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns); /* not LAG_NONE */
 void lag_chrome_arg_text(struct lag_chrome *c, const char *key, const char *text);
 void lag_chrome_arg_string(struct lag_chrome *c, const char *key,
 			   uint32_t string); /* of the model */
@@ -143,10 +154,21 @@ void lag_chrome_end_event(struct lag_chrome *c);
 void lag_chrome_flow(struct lag_chrome *c, const char *cat, uint32_t r_from, uint32_t tid_from,
 		     int64_t from_ns, uint32_t r_to, uint32_t tid_to, int64_t to_ns);
 
-/* chrome_text.c. The text of `i` of this kind, made when first asked for; good until the next of the kind
- * is made. "" after a failure. */
-const char *lag_chrome_text(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i,
-			    size_t *n);
+/* chrome_text.c: makes the text of `i` of this kind; "" after a failure. */
+const char *lag_chrome_make_text(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i,
+				 size_t *n);
+
+/* The text of `i` of this kind, made when first asked for; good until the next of the kind is made. */
+static inline const char *lag_chrome_text(struct lag_chrome *c, enum lag_chrome_text_kind kind,
+					  size_t i, size_t *n)
+{
+	const struct lag_chrome_texts *texts = &c->texts[kind];
+
+	if (i >= texts->n || !texts->of[i].made)
+		return lag_chrome_make_text(c, kind, i, n);
+	*n = texts->of[i].n;
+	return texts->text.text + texts->of[i].at;
+}
 enum lag_status lag_chrome_init_texts(struct lag_chrome *c) LAG_MUST_USE;
 void lag_chrome_release_texts(struct lag_chrome *c);
 

@@ -117,16 +117,33 @@ bool lag_chrome_begin_named(struct lag_chrome *c, const char *cat, uint32_t name
 
 void lag_chrome_end_event(struct lag_chrome *c)
 {
-	lag_buf_add(&c->buf, "}}", 2);
+	char *p = room(&c->buf, 2);
+
+	if (p)
+		took(&c->buf, PUT(p, "}}"));
 	c->json.comma = true;
 }
 
-void lag_chrome_arg_int(struct lag_chrome *c, const char *key, int64_t value)
+/* A comma where one is due, the key and its colon. */
+static inline char *put_key(struct lag_json *json, char *p, const char *key, size_t n_key)
 {
-	if (value == LAG_NONE)
+	if (json->comma)
+		*p++ = ',';
+	*p++ = '"';
+	p = put(p, key, n_key);
+	json->comma = true;
+	return PUT(p, "\":");
+}
+
+void lag_chrome_put_int(struct lag_chrome *c, const char *key, size_t n_key, int64_t value)
+{
+	char *p = room(c->json.out, ROOM + n_key);
+
+	if (!p)
 		return;
-	lag_json_key(&c->json, key);
-	lag_json_int(&c->json, value);
+	p = put_key(&c->json, p, key, n_key);
+	p = lag_json_put_int(p, value, c->json.exact);
+	took(c->json.out, p);
 }
 
 void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns)
@@ -137,10 +154,22 @@ void lag_chrome_arg_us(struct lag_chrome *c, const char *key, int64_t ns)
 	lag_json_us(&c->json, ns);
 }
 
+/* Finished JSON behind a key. */
+static void put_raw(struct lag_chrome *c, const char *key, const char *json, size_t n)
+{
+	size_t n_key = strlen(key);
+	char *p = room(c->json.out, ROOM + n_key + n);
+
+	if (!p)
+		return;
+	p = put_key(&c->json, p, key, n_key);
+	took(c->json.out, put(p, json, n));
+}
+
 void lag_chrome_arg_text(struct lag_chrome *c, const char *key, const char *text)
 {
-	lag_json_key(&c->json, key);
-	lag_json_text(&c->json, text);
+	put_raw(c, key, "", 0);
+	lag_json_quote(c->json.out, text, strlen(text));
 }
 
 void lag_chrome_arg_string(struct lag_chrome *c, const char *key, uint32_t string)
@@ -148,17 +177,21 @@ void lag_chrome_arg_string(struct lag_chrome *c, const char *key, uint32_t strin
 	size_t n;
 	const char *quoted = lag_chrome_text(c, LAG_CX_STRING, string, &n);
 
-	lag_json_key(&c->json, key);
-	lag_json_raw(&c->json, n ? quoted : "\"\"", n ? n : 2);
+	put_raw(c, key, n ? quoted : "\"\"", n ? n : 2);
 }
 
 void lag_chrome_args_of(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i)
 {
 	size_t n;
 	const char *text = lag_chrome_text(c, kind, i, &n);
+	char *p = n ? room(&c->buf, n + 1) : NULL;
 
-	if (n)
-		lag_json_raw(&c->json, text, n);
+	if (!p)
+		return;
+	if (c->json.comma)
+		*p++ = ',';
+	took(&c->buf, put(p, text, n));
+	c->json.comma = true;
 }
 
 /* The end of the arrow `phase`: 's' or 'f'. */

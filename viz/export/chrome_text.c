@@ -29,8 +29,8 @@ enum lag_status lag_chrome_init_texts(struct lag_chrome *c)
 	for (int kind = 0; kind < LAG_CX_LIMIT; kind++) {
 		struct lag_chrome_texts *texts = &c->texts[kind];
 
-		texts->of = lag_calloc(count(c->trace, (enum lag_chrome_text_kind)kind),
-				       sizeof(*texts->of));
+		texts->n = count(c->trace, (enum lag_chrome_text_kind)kind);
+		texts->of = lag_calloc(texts->n, sizeof(*texts->of));
 		if (!texts->of)
 			return LAG_ERR_SYSTEM;
 	}
@@ -63,28 +63,25 @@ static void make(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i)
 	}
 }
 
-const char *lag_chrome_text(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i,
-			    size_t *n)
+const char *lag_chrome_make_text(struct lag_chrome *c, enum lag_chrome_text_kind kind, size_t i,
+				 size_t *n)
 {
 	struct lag_chrome_texts *texts = &c->texts[kind];
+	struct lag_json json = c->json;
+	size_t at = texts->text.n;
 
 	*n = 0;
-	if (i >= count(c->trace, kind))
+	if (i >= texts->n)
 		return "";
-	if (!texts->of[i].made) {
-		struct lag_json json = c->json;
-		size_t at = texts->text.n;
-
-		c->json.out = &texts->text;
-		c->json.comma = false;
-		make(c, kind, i);
-		c->json = json;
-		if (texts->text.failed) {
-			lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "out of memory"));
-			return "";
-		}
-		texts->of[i] = (struct lag_chrome_text){ at, texts->text.n - at, true };
+	c->json.out = &texts->text;
+	c->json.comma = false;
+	make(c, kind, i);
+	c->json = json;
+	if (!lag_buf_reserve(&texts->text, 1)) {
+		lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "out of memory"));
+		return "";
 	}
-	*n = texts->of[i].n;
-	return lag_buf_text(&texts->text) + texts->of[i].at;
+	*n = texts->text.n - at;
+	texts->of[i] = (struct lag_chrome_text){ at, *n, true };
+	return texts->text.text + at;
 }

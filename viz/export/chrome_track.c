@@ -86,6 +86,12 @@ static size_t choose_lane(struct lag_chrome_track *t, int64_t start, int64_t end
 	return t->open.n < LANES_MAX ? t->open.n : LANES_MAX - 1;
 }
 
+/* Where a lane is reused, as nearly always, there is room. */
+static int64_t *push_end(struct lag_vec *ends)
+{
+	return ends->n < ends->cap ? &LAG_VEC_AT(ends, int64_t, ends->n++) : lag_vec_push(ends);
+}
+
 uint32_t lag_chrome_place(struct lag_chrome *c, uint32_t r, enum lag_chrome_track_kind kind,
 			  int64_t key, int64_t start_ns, int64_t end_ns)
 {
@@ -106,7 +112,7 @@ uint32_t lag_chrome_place(struct lag_chrome *c, uint32_t r, enum lag_chrome_trac
 			t = NULL;
 		}
 	}
-	slot = t ? lag_vec_push(&LAG_VEC_AT(&t->open, struct lag_vec, lane)) : NULL;
+	slot = t ? push_end(&LAG_VEC_AT(&t->open, struct lag_vec, lane)) : NULL;
 	if (!slot) {
 		lag_chrome_fail(c, lag_err_set(c->err, LAG_ERR_SYSTEM, "no memory for lanes"));
 		return 0;
