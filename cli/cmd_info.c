@@ -22,9 +22,10 @@
 #define COLUMNS_MAX    16
 
 /* Sections of schema/sql/info.sql. */
-static const char *const sections[] = { "trace",         "events", "detail",     "ranks",
-					"communicators", "clock",  "versions",   "files",
-					"losses",        "gaps",   "quarantine", "findings" };
+static const char *const sections[] = { "trace",         "events", "detail",   "ranks",
+					"communicators", "clock",  "versions", "files",
+					"receipts",      "losses", "gaps",     "quarantine",
+					"findings" };
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 

@@ -425,9 +425,10 @@ static enum lag_status take_facts(struct pair *p)
 			struct lag_record rec = lag_part_get(donor, kinds[k], i);
 			bool have = false;
 
-			for (size_t j = 0; j < known && kinds[k] == LAG_REC_device; j++)
+			for (size_t j = 0; j < known && kinds[k] == LAG_REC_device; j++) {
 				have = have ||
 				       LAG_PART_AT(base, device, j).device == rec.device.device;
+			}
 			if (!have)
 				st = lag_part_add(base, &rec, NULL);
 		}
@@ -501,9 +502,10 @@ static void say_note(struct lag_merge *m, uint32_t source, const char *with)
 	struct lag_source_row *row = &LAG_VEC_AT(&m->sources, struct lag_source_row, source);
 	const char *slash = strrchr(with, '/');
 
-	if (!row->note[0])
+	if (!row->note[0]) {
 		(void)snprintf(row->note, sizeof(row->note), "one process with %.200s",
 			       slash ? slash + 1 : with);
+	}
 }
 
 static void list_taken(const struct pair *p, bool taken, struct lag_buf *out)
@@ -567,10 +569,11 @@ static void move_quarantine(const struct pair *p)
 			&LAG_VEC_AT(&p->m->quarantine, struct lag_quarantine_row, i);
 		bool taken = false;
 
-		for (size_t k = 0; k < N_MEMBERS; k++)
+		for (size_t k = 0; k < N_MEMBERS; k++) {
 			taken = taken || (p->take[members[k].family] &&
 					  strcmp(lag_record_info_get(members[k].kind)->name,
 						 row->record) == 0);
+		}
 		if (taken && (row->proc == donor || row->proc == base))
 			row->proc = row->proc == donor ? base : donor;
 	}
@@ -636,9 +639,10 @@ enum lag_status lag_merge_combine(struct lag_merge *m)
 		}
 		st = combine(&pair);
 		lag_map_release(&pair.tied);
-		if (st == LAG_OK && pair.donor->unused)
+		if (st == LAG_OK && pair.donor->unused) {
 			st = lag_map_set(&of_rank, (uint64_t)p->part.process.rank,
 					 (uint64_t)(pair.base - LAG_PROC_AT(m, 0)));
+		}
 	}
 	lag_map_release(&of_rank);
 	return st;

@@ -47,17 +47,19 @@ enum lag_status lag_combine_calls(const struct lag_part *part, struct lag_vec *o
 	for (size_t i = 0; i < LAG_PART_COUNT(part, group) && st == LAG_OK; i++) {
 		const struct lag_rec_group *g = &LAG_PART_AT(part, group, i);
 
-		if (g->leave_ns != LAG_NONE && g->enter_ns <= g->leave_ns)
+		if (g->leave_ns != LAG_NONE && g->enter_ns <= g->leave_ns) {
 			st = push(out, (struct lag_mark){ 0, g->enter_ns, g->leave_ns, g->group_id,
 							  LAG_FUNC_UNKNOWN });
+		}
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(part, op) && st == LAG_OK; i++) {
 		const struct lag_rec_op *o = &LAG_PART_AT(part, op, i);
 
 		if (o->group_id == LAG_NONE && o->leave_ns != LAG_NONE &&
-		    o->enter_ns <= o->leave_ns)
+		    o->enter_ns <= o->leave_ns) {
 			st = push(out, (struct lag_mark){ 0, o->enter_ns, o->leave_ns, o->op_id,
 							  (uint8_t)o->func });
+		}
 	}
 	return st == LAG_OK ? lag_vec_sort(out, by_key, NULL) : st;
 }
@@ -102,9 +104,10 @@ enum lag_status lag_combine_launches(const struct lag_merge *m, const struct lag
 		    !lag_map_find(&calls, (uint64_t)k.correlation, &at))
 			continue;
 		call = LAG_PART_GET(part, api, at - 1);
-		if (call.end_ns != LAG_NONE)
+		if (call.end_ns != LAG_NONE) {
 			st = push(out, (struct lag_mark){ 0, call.start_ns, call.end_ns, (int64_t)i,
 							  LAG_FUNC_UNKNOWN });
+		}
 	}
 	lag_map_release(&calls);
 	lag_map_release(&known);
@@ -154,9 +157,10 @@ static enum lag_status mark_ranges(const struct lag_merge *m, const struct lag_p
 	for (size_t i = 0; i < LAG_PART_COUNT(part, range) && st == LAG_OK; i++) {
 		struct lag_rec_range r = LAG_PART_GET(part, range, i);
 
-		if (r.name)
+		if (r.name) {
 			st = push(out, (struct lag_mark){ (uint64_t)r.name, r.start_ns, r.start_ns,
 							  (int64_t)i, LAG_FUNC_UNKNOWN });
+		}
 	}
 	return st == LAG_OK ? lag_vec_sort(out, by_key, NULL) : st;
 }

@@ -93,9 +93,10 @@ static enum lag_status find_hosts(struct lag_merge *m)
 		row->boot_id = lag_merge_text(m, id->boot_id);
 	}
 	for (size_t i = 0; i < m->procs.n; i++) {
-		if (LAG_PROC_AT(m, i)->part_of_ref)
+		if (LAG_PROC_AT(m, i)->part_of_ref) {
 			LAG_PROC_AT(m, i)->host =
 				LAG_PROC_AT(m, LAG_PROC_AT(m, i)->part_of_ref - 1)->host;
+		}
 	}
 	lag_map_release(&known);
 	lag_map_release(&boot_of);

@@ -275,6 +275,7 @@ static enum lag_status import_flight(struct lag_input *in, struct lag_pool *pool
 
 const struct lag_importer lag_importer_flight = {
 	.name = "flight",
+	.clock = "the host's wall clock; when things happened on the GPU is not in it",
 	.probe = looks_like_dump,
 	.import = import_flight,
 };

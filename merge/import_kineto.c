@@ -142,6 +142,7 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 
 const struct lag_importer lag_importer_kineto = {
 	.name = "kineto",
+	.clock = "the host's wall clock as the profiler converted it",
 	.probe = looks_like_json,
 	.import = import_kineto,
 };

@@ -325,6 +325,7 @@ enum lag_status lag_kineto_emit_complete(struct lag_kineto *k, struct lag_err *e
 enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err)
 {
 	struct lag_kineto_event *e = &k->scan.event;
+	int64_t end_ns;
 
 	k->n_events++;
 	if (!lag_kineto_set_proc(k))
@@ -335,11 +336,13 @@ enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err)
 	}
 	if (e->phase != 'X' && e->phase != 'B' && e->phase != 'E')
 		return LAG_OK;
-	if (e->ts_ns == LAG_NONE || e->ts_ns > TIME_LIMIT || e->ts_ns < -TIME_LIMIT ||
-	    (e->dur_ns != LAG_NONE && (e->dur_ns > TIME_LIMIT || e->dur_ns < -TIME_LIMIT))) {
+	if (e->ts_ns == LAG_NONE || e->ts_ns > TIME_LIMIT || e->ts_ns < -TIME_LIMIT) {
 		if (!k->p->part.n_bad++)
 			k->p->first_bad_at = k->scan.json.at;
 		return LAG_OK;
 	}
+	/* However long it says it was: the merge puts aside what cannot be, and shows it. */
+	if (e->dur_ns != LAG_NONE && __builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns))
+		e->dur_ns = e->dur_ns > 0 ? TIME_LIMIT : -TIME_LIMIT;
 	return e->phase == 'X' ? lag_kineto_emit_complete(k, err) : lag_kineto_emit_half(k, err);
 }

@@ -327,4 +327,6 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 	return st;
 }
 
-const struct lag_importer lag_importer_lag = { .name = "lag", .probe = probe, .import = import };
+const struct lag_importer lag_importer_lag = {
+	.name = "lag", .clock = LAG_OUR_CLOCK, .tells_gaps = true, .probe = probe, .import = import
+};

@@ -44,5 +44,7 @@ static enum lag_status import(struct lag_input *in, struct lag_pool *pool,
 }
 
 const struct lag_importer lag_importer_lagz = { .name = "lagz",
+						.clock = LAG_OUR_CLOCK,
+						.tells_gaps = true,
 						.probe = lag_packed_probe,
 						.import = import };

@@ -507,6 +507,7 @@ static enum lag_status import_nsys(struct lag_input *in, struct lag_pool *pool,
 
 const struct lag_importer lag_importer_nsys = {
 	.name = "nsys",
+	.clock = "time since the session's start, put on the wall clock by that start",
 	.probe = lag_nsys_file_probe,
 	.import = import_nsys,
 };

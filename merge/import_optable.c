@@ -323,6 +323,7 @@ static enum lag_status import_optable(struct lag_input *in, struct lag_pool *poo
 
 const struct lag_importer lag_importer_optable = {
 	.name = "optable",
+	.clock = "the table's own, taken as they are",
 	.probe = looks_like_table,
 	.import = import_optable,
 };

@@ -37,8 +37,12 @@ struct lag_import_opts {
 	bool cpu_ops; /* keep framework operators and python functions as ranges */
 };
 
+#define LAG_OUR_CLOCK "the host's wall clock, into which the driver converts the GPU's"
+
 struct lag_importer {
-	const char *name; /* "lag", "kineto" */
+	const char *name;  /* "lag", "kineto" */
+	const char *clock; /* what its times are, for people */
+	bool tells_gaps;   /* says itself what it did not record: none of a kind is none */
 	/* True when the first n (<= 4096) bytes of the inflated input look like this format. */
 	bool (*probe)(const uint8_t *head, size_t n);
 	/* LAG_WARN: usable, with damage noted in the part. */

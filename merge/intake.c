@@ -4,11 +4,14 @@
  * its own, so that nothing is shared while reading; the tables become one afterwards, in the files'
  * order. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "merge/source.h"
 #include "merge/state.h"
+
+#define NOTES_MAX 1000 /* of one source */
 
 /* What one file gives; by one thread. */
 struct intake {
@@ -47,6 +50,7 @@ static struct lag_source_row *add_source(struct intake *in, const char *path)
 	if (!row)
 		return NULL;
 	row->format = "unknown";
+	row->notes = (struct lag_vec){ .item_size = LAG_ERR_TEXT_MAX, .max = NOTES_MAX };
 	row->path = strdup(path);
 	if (row->path)
 		return row;
@@ -77,6 +81,10 @@ static void refuse(struct intake *in, struct lag_source_row *row, enum lag_sourc
 
 static void note_source(struct intake *in, struct lag_source_row *row, const char *note)
 {
+	char *slot = lag_vec_push(&row->notes);
+
+	if (slot)
+		(void)snprintf(slot, LAG_ERR_TEXT_MAX, "%s", note);
 	if (!row->note[0])
 		set_note(row, note);
 	find(in, 0, "source", 1, "%s: %s", row->path, note);
@@ -107,8 +115,7 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 				.devices = LAG_VEC_INIT(struct lag_device_row),
 				.quarantine = LAG_VEC_SPILLED(struct lag_quarantine_row, spill),
 				.findings = LAG_VEC_INIT(struct lag_finding_row) };
-	row->n_records += part->n_records;
-	row->n_bad += part->n_bad;
+	lag_source_count(row, part);
 	for (size_t i = 0; i < part->notes.n; i++) {
 		const char *note = (const char *)part->notes.items + i * LAG_ERR_TEXT_MAX;
 
@@ -327,7 +334,7 @@ static enum lag_status adopt(struct lag_merge *m, struct intake *in)
 static void release(struct intake *in)
 {
 	for (size_t i = 0; i < in->sources.n; i++)
-		free(LAG_VEC_AT(&in->sources, struct lag_source_row, i).path);
+		lag_source_release(&LAG_VEC_AT(&in->sources, struct lag_source_row, i));
 	for (size_t i = 0; i < in->procs.n; i++)
 		lag_proc_release(&LAG_VEC_AT(&in->procs, struct lag_proc, i));
 	lag_vec_release(&in->sources);

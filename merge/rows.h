@@ -22,6 +22,11 @@ struct lag_source_row {
 	enum lag_source_state state;
 	char note[LAG_ERR_TEXT_MAX];
 	uint64_t n_records, n_bad;
+	uint64_t counts[LAG_REC_LIMIT]; /* of its records as read */
+	uint64_t lost[LAG_LOSS_LIMIT];
+	uint32_t n_parts;
+	bool named_only;      /* its operations are known by kernels' names alone */
+	struct lag_vec notes; /* char[LAG_ERR_TEXT_MAX]: all of them */
 };
 
 /* What executes communication operations of one communicator: a kernel, or several of one group. */

@@ -89,7 +89,7 @@ static void release_pool_ids(struct lag_merge *m)
 void lag_merge_release(struct lag_merge *m)
 {
 	for (size_t i = 0; i < m->sources.n; i++)
-		free(LAG_VEC_AT(&m->sources, struct lag_source_row, i).path);
+		lag_source_release(&LAG_VEC_AT(&m->sources, struct lag_source_row, i));
 	for (size_t i = 0; i < m->procs.n; i++)
 		lag_proc_release(LAG_PROC_AT(m, i));
 	for (size_t i = 0; i < m->comms.n; i++)

@@ -56,6 +56,10 @@ enum lag_status lag_merge_init(struct lag_merge *m, const struct lag_merge_opts 
 enum lag_status lag_merge_open_spill(struct lag_merge *m, const char *folder,
 				     struct lag_err *err) LAG_MUST_USE;
 void lag_proc_release(struct lag_proc *p);
+
+/* Adds what a part read from the source to its receipt, before stages take the part apart. */
+void lag_source_count(struct lag_source_row *row, const struct lag_part *part);
+void lag_source_release(struct lag_source_row *row);
 void lag_merge_release(struct lag_merge *m);
 
 /* What a finding is about: a rank, a communicator (index), LAG_NONE for none; how many cases. */

@@ -80,4 +80,8 @@ enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err) LAG_M
 enum lag_status lag_write_losses(struct lag_writer *w, uint32_t proc,
 				 struct lag_err *err) LAG_MUST_USE;
 
+/* source_facts.c: the receipt of source (index). */
+enum lag_status lag_write_source_facts(struct lag_writer *w, size_t source,
+				       struct lag_err *err) LAG_MUST_USE;
+
 #endif

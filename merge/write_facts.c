@@ -86,6 +86,8 @@ static enum lag_status write_sources(struct lag_writer *w, struct lag_err *err)
 		};
 
 		st = lag_db_insert(w->db, LAG_TABLE_source, row, COUNT(row), err);
+		if (st == LAG_OK)
+			st = lag_write_source_facts(w, i, err);
 	}
 	return st;
 }

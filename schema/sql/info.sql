@@ -76,6 +76,21 @@ LEFT JOIN process AS p ON p.source_id = s.id
 LEFT JOIN host AS h ON h.id = p.host_id
 ORDER BY s.id;
 
+SELECT s.path, s.format,
+       group_concat(CASE WHEN f.key LIKE 'records: %' THEN f.value || ' ' || substr(f.key, 10) END, ', ') AS records,
+       max(CASE WHEN f.key = 'last_ns' THEN CAST(f.value AS INTEGER) END)
+         - max(CASE WHEN f.key = 'first_ns' THEN CAST(f.value AS INTEGER) END) AS covers_ns,
+       group_concat(CASE WHEN f.key LIKE 'lost: %' THEN f.value || ' ' || substr(f.key, 7) END, ', ') AS lost,
+       max(CASE WHEN f.key = 'put aside' THEN CAST(f.value AS INTEGER) END) AS put_aside,
+       sum(f.key = 'note') AS notes,
+       max(CASE WHEN f.key = 'clock' THEN f.value END) AS clock,
+       group_concat(CASE WHEN f.key = 'not recorded' THEN f.value END, ', ') AS not_recorded
+FROM source AS s
+JOIN (SELECT * FROM source_fact ORDER BY key NOT LIKE 'records: %', CAST(value AS INTEGER) DESC) AS f
+  ON f.source_id = s.id
+GROUP BY s.id
+ORDER BY s.id;
+
 SELECT p.rank, l.kind, l.reason, sum(l.count) AS records
 FROM loss AS l JOIN process AS p ON p.id = l.process_id
 GROUP BY p.rank, l.kind, l.reason
@@ -85,7 +100,8 @@ SELECT p.rank, g.what, g.reason, g.until_ns - g.from_ns AS gap_ns
 FROM gap AS g JOIN process AS p ON p.id = g.process_id
 ORDER BY p.rank, g.from_ns;
 
-SELECT record, reason, count(*) AS events FROM quarantine GROUP BY record, reason ORDER BY events DESC;
+SELECT rank, record, reason, count(*) AS events FROM quarantine GROUP BY rank, record, reason
+ORDER BY events DESC, rank;
 
 SELECT CASE severity WHEN 0 THEN 'note' WHEN 1 THEN 'warning' ELSE 'error' END AS severity,
        kind, rank, comm_id AS communicator, count, text

@@ -31,6 +31,9 @@ CREATE TABLE source (
   n_bad INTEGER NOT NULL
 );
 
+-- What each source recorded, of what time, by which clock, and what it cannot tell: its receipt.
+CREATE TABLE source_fact (source_id INTEGER NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL);
+
 CREATE TABLE process (
   id INTEGER PRIMARY KEY,
   source_id INTEGER NOT NULL REFERENCES source(id),

@@ -34,7 +34,7 @@ static int drop(void **state)
 /* Steps of a run are never equally long. */
 static int64_t call_at(int i)
 {
-	return T0 + i * 5 * MS + (i * i * 37 % 700) * US;
+	return T0 + (int64_t)i * 5 * MS + ((int64_t)i * i * 37 % 700) * US;
 }
 
 /* What a recording holds beside communication calls. */
@@ -78,9 +78,10 @@ static void ours(int rank, int what)
 		rec.range.name = lb_text(&lb, "work");
 		if (what & WITH_RANGES)
 			lb_add(&lb, &rec);
-		if (what & WITH_GPU)
+		if (what & WITH_GPU) {
 			(void)lb_kernel(&lb, call_at(i) + MS, call_at(i) + MS + 10 * US,
 					call_at(i) + 2 * MS, 7, "gemm");
+		}
 	}
 	lb_close(&lb);
 }

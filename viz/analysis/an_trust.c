@@ -7,7 +7,8 @@
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/unfinished.h"
 
-#define UNFINISHED_SHOWN 4 /* what came later mostly waits for the first */
+#define QUARANTINED_SHOWN 12
+#define UNFINISHED_SHOWN  4 /* what came later mostly waits for the first */
 
 static const struct lag_column columns[] = {
 	{ "severity", "severity", LAG_UNIT_TEXT, NULL }, { "kind", "kind", LAG_UNIT_TEXT, NULL },
@@ -130,6 +131,53 @@ static enum lag_status unfinished(const struct lag_trace *t, struct lag_table *o
 	return status;
 }
 
+/* A row for each rank, kind and reason, of the most; the rest in one. */
+static void quarantined(const struct lag_context *ctx, const struct lag_trace *t,
+			struct lag_table *out)
+{
+	struct lag_buf text = { 0 };
+	int64_t n_more = 0;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < t->n_quarantine; i++) {
+		const struct lag_quarantine_row *q = &t->quarantine[i];
+
+		if (q->rank != LAG_NONE && !lag_context_has_rank(ctx, q->rank))
+			continue;
+		if (shown++ >= QUARANTINED_SHOWN) {
+			n_more += q->count;
+			continue;
+		}
+		lag_buf_clear(&text);
+		lag_buf_printf(&text, "%s records in no analysis: %s", q->record, q->reason);
+		row(out, 1, "quarantined", q->rank, q->count, lag_buf_text(&text));
+	}
+	if (n_more) {
+		row(out, 1, "quarantined", LAG_NONE, n_more,
+		    "more records whose times cannot be true (laggard report quarantine)");
+	}
+	lag_buf_release(&text);
+}
+
+/* What a source does not tell is unknown, not zero. */
+static void unrecorded(const struct lag_trace *t, struct lag_table *out)
+{
+	struct lag_buf text = { 0 };
+
+	for (size_t i = 0; i < t->n_unrecorded; i++) {
+		const struct lag_unrecorded_row *u = &t->unrecorded[i];
+
+		lag_buf_clear(&text);
+		lag_buf_printf(
+			&text,
+			"%s: nothing on record in %lld of %lld sources: not recorded, or there "
+			"was none",
+			u->what, (long long)u->n_sources, (long long)u->n_all);
+		row(out, 0, "not_recorded", LAG_NONE, u->n_sources, lag_buf_text(&text));
+	}
+	lag_buf_release(&text);
+}
+
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
@@ -151,11 +199,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	}
 	losses(ctx, t, out);
 	processes(ctx, t, out);
-	if (t->n_quarantined) {
-		lag_fmt_count(&text, t->n_quarantined);
-		lag_buf_puts(&text, " events whose times cannot be true are in no analysis");
-		row(out, 1, "quarantined", LAG_NONE, t->n_quarantined, lag_buf_text(&text));
-	}
+	quarantined(ctx, t, out);
+	unrecorded(t, out);
 	lag_buf_release(&text);
 	if (waits->n_within_error) {
 		row(out, 0, "within_clock_error", LAG_NONE, (int64_t)waits->n_within_error,

@@ -98,9 +98,10 @@ enum lag_status lag_steps_cut_edges(const struct lag_trace *trace, struct lag_st
 	scratch = lag_calloc(steps->n_steps, sizeof(*scratch));
 	if (counts && scratch) {
 		for (size_t i = 0; i < trace->n_gpu; i++) {
-			if (steps->of_gpu[i] >= 0)
+			if (steps->of_gpu[i] >= 0) {
 				counts[(size_t)steps->of_gpu[i] * steps->n_ranks +
 				       trace->gpu[i].r]++;
+			}
 		}
 		for (size_t r = 0; r < steps->n_ranks; r++)
 			check_rank(steps, counts, r, scratch);

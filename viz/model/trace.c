@@ -202,6 +202,8 @@ void lag_trace_close(struct lag_trace *t)
 	free(t->losses);
 	free(t->sources);
 	free(t->gaps);
+	free(t->quarantine);
+	free(t->unrecorded);
 	free(t->strings);
 	if (t->memory)
 		lag_strtab_release(t->memory);

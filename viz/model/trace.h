@@ -13,6 +13,7 @@
 #include "schema/base/err.h"
 #include "schema/base/mem.h"
 #include "schema/record/record.h"
+#include "viz/model/trace_trust.h"
 #include "viz/model/window.h"
 
 enum lag_class {
@@ -147,33 +148,6 @@ struct lag_clock_row {
 	int64_t n_observations;
 };
 
-struct lag_finding {
-	int severity; /* 0 note, 1 warning, 2 error */
-	int64_t rank, count;
-	const char *kind, *text;
-};
-
-/* A counted loss or quarantined group, for `trust`. */
-struct lag_loss_row {
-	int64_t rank; /* LAG_NONE unknown */
-	const char *kind, *reason;
-	int64_t count;
-};
-
-/* An input file of the merge. */
-struct lag_source_row {
-	const char *path, *format, *status,
-		*note; /* status: ok, damaged, empty, duplicate, refused */
-	int64_t n_records, n_bad;
-};
-
-/* Nothing of `what` was recorded in this time. */
-struct lag_gap_row {
-	int64_t rank; /* LAG_NONE unknown */
-	const char *what, *reason;
-	int64_t from_ns, until_ns;
-};
-
 struct lag_trace {
 	struct lag_db *db; /* open while the trace lives; export streams from it */
 	char *path;
@@ -216,7 +190,11 @@ struct lag_trace {
 	size_t n_sources;
 	struct lag_gap_row *gaps;
 	size_t n_gaps;
-	int64_t n_quarantined;
+	struct lag_quarantine_row *quarantine; /* by rank, most first */
+	size_t n_quarantine;
+	int64_t n_quarantined; /* events in all of them */
+	struct lag_unrecorded_row *unrecorded;
+	size_t n_unrecorded;
 	int64_t world_size;   /* LAG_NONE unknown */
 	const char **strings; /* by string index; "" at 0 */
 	size_t n_strings;

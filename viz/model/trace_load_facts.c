@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads what tells whether the rest can be trusted: clock maps, findings, losses, gaps, sources. */
-#include <stdlib.h>
-
 #include "viz/model/clock_error.h"
 #include "viz/model/load_clock.sql.h"
 #include "viz/model/load_finding.sql.h"
@@ -9,6 +7,7 @@
 #include "viz/model/load_loss.sql.h"
 #include "viz/model/load_quarantine.sql.h"
 #include "viz/model/load_source.sql.h"
+#include "viz/model/load_unrecorded.sql.h"
 #include "viz/model/trace_load.h"
 
 static enum lag_status clock_row(struct lag_load *load, const struct lag_stmt *row, void *item)
@@ -90,9 +89,27 @@ static enum lag_status source_row(struct lag_load *load, const struct lag_stmt *
 
 static enum lag_status quarantine_row(struct lag_load *load, const struct lag_stmt *row, void *item)
 {
-	(void)item;
-	load->trace->n_quarantined = lag_stmt_int(row, 0);
-	return LAG_END;
+	struct lag_quarantine_row *q = item;
+
+	q->rank = lag_stmt_int(row, 0);
+	q->record = lag_load_text(load, row, 1);
+	q->reason = lag_load_text(load, row, 2);
+	q->count = lag_stmt_int(row, 3);
+	q->raw_start_ns = lag_stmt_int(row, 5);
+	q->raw_end_ns = lag_stmt_int(row, 6);
+	q->name = lag_load_text(load, row, 7);
+	load->trace->n_quarantined += q->count;
+	return LAG_OK;
+}
+
+static enum lag_status unrecorded_row(struct lag_load *load, const struct lag_stmt *row, void *item)
+{
+	struct lag_unrecorded_row *u = item;
+
+	u->what = lag_load_text(load, row, 0);
+	u->n_sources = lag_stmt_int(row, 1);
+	u->n_all = lag_stmt_int(row, 2);
+	return LAG_OK;
 }
 
 static int64_t worse(int64_t a, int64_t b)
@@ -127,8 +144,6 @@ static void rank_uncertainty(struct lag_trace *t)
 enum lag_status lag_load_facts(struct lag_load *load)
 {
 	struct lag_trace *t = load->trace;
-	void *no_array = NULL;
-	size_t n = 0;
 	enum lag_status status;
 
 	status = lag_load_rows(load, lag_sql_load_clock, clock_row, sizeof(*t->clock), &t->clock,
@@ -150,9 +165,12 @@ enum lag_status lag_load_facts(struct lag_load *load)
 				       &t->sources, &t->n_sources);
 	}
 	if (!lag_failed(status)) {
-		status = lag_load_rows(load, lag_sql_load_quarantine, quarantine_row, 1, &no_array,
-				       &n);
-		free(no_array);
+		status = lag_load_rows(load, lag_sql_load_quarantine, quarantine_row,
+				       sizeof(*t->quarantine), &t->quarantine, &t->n_quarantine);
+	}
+	if (!lag_failed(status)) {
+		status = lag_load_rows(load, lag_sql_load_unrecorded, unrecorded_row,
+				       sizeof(*t->unrecorded), &t->unrecorded, &t->n_unrecorded);
 	}
 	if (!lag_failed(status))
 		rank_uncertainty(t);
