@@ -12,6 +12,7 @@
 #include "viz/tui/tui.h"
 
 #define PRINT_WIDTH    100
+#define MAX_EVENTS     20000000 /* that are all held in memory, some 100 bytes each */
 #define SIZE_MAX_CELLS 1000
 
 /* Tables are computed when a view first asks for them, and kept. */
@@ -127,6 +128,11 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 	status = read_size(args, &size, err);
 	if (lag_failed(status))
 		return status;
+	if (data->detail && lag_tui_needs_events(print)) {
+		return lag_err_set(err, LAG_ERR_LIMIT,
+				   "%s needs all events, more than --max-events: --all reads them",
+				   print);
+	}
 	opts.ascii = opts.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	if (size.height) {
 		status = lag_tui_screen(data, &opts, (int)size.width, (int)size.height, &out, err);
@@ -139,6 +145,29 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 	return status;
 }
 
+/* The whole trace, or the parts of one with too many events for that. */
+static enum lag_status open_trace(const struct lag_args *args, const char *path,
+				  struct lag_trace **trace, struct lag_detail **detail,
+				  struct lag_err *err)
+{
+	long long most;
+	enum lag_status status = lag_args_i64(args, "max-events", MAX_EVENTS, &most, err);
+	int64_t n = 0;
+
+	if (!lag_failed(status) && !lag_args_has(args, "all"))
+		status = lag_detail_size(path, &n, err);
+	if (!lag_failed(status) && n > most) {
+		status = lag_detail_open(path, detail, trace, err);
+		if (status != LAG_END)
+			return status;
+		lag_say("%s has %lld events and no level of detail to draw it by (merged with "
+			"--no-pyramid, or by an older laggard): reading all of them",
+			path, (long long)n);
+		status = LAG_OK;
+	}
+	return lag_failed(status) ? status : lag_trace_open(path, trace, err);
+}
+
 static int run(const struct lag_args *args)
 {
 	const struct lag_model_opts model = { .step_by = lag_args_get(args, "step-by"),
@@ -147,6 +176,7 @@ static int run(const struct lag_args *args)
 	const char *path = args->operands[0];
 	struct lag_context *ctx = NULL;
 	struct lag_trace *trace = NULL;
+	struct lag_detail *detail = NULL;
 	struct tables tables = { 0 };
 	struct lag_tui_data data;
 	struct lag_err err = { 0 };
@@ -155,16 +185,18 @@ static int run(const struct lag_args *args)
 	/* A large trace takes seconds; the screen then covers this line. */
 	if (!lag_args_has(args, "print") && isatty(STDERR_FILENO))
 		lag_say("reading %s ...", path);
-	status = lag_trace_open(path, &trace, &err);
+	status = open_trace(args, path, &trace, &detail, &err);
 	if (!lag_failed(status))
 		status = lag_context_new(trace, &model, &ctx, &err);
 	if (!lag_failed(status))
 		status = tables_init(&tables, ctx, &err);
 	if (!lag_failed(status))
 		status = fill(path, ctx, &tables, &data, &err);
+	data.detail = detail;
 	if (!lag_failed(status))
 		status = show(args, &data, &err);
 	tables_release(&tables);
+	lag_detail_close(detail);
 	lag_context_free(ctx);
 	return lag_failed(status) ? lag_cmd_fail("tui", &err) : LAG_EXIT_OK;
 }
@@ -182,6 +214,9 @@ static const struct lag_opt options[] = {
 	{ 0, "no-mouse", NULL, "leave the mouse to the terminal", NULL },
 	{ 0, "window", "WHICH", "of what time (default: common to all ranks)", "all common" },
 	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
+	{ 0, "max-events", "N", "with more, read only what is looked at (default: 20000000)",
+	  NULL },
+	{ 0, "all", NULL, "read all events, however many", NULL },
 	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
 };
 

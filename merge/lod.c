@@ -192,16 +192,14 @@ static enum lag_status make_tracks(struct build *b, uint64_t *n_left)
 	for (size_t i = 0; i < b->n_lanes; i++) {
 		struct lag_lod_track *track = &b->tracks[i];
 
-		*track = (struct lag_lod_track){ .now_ns = INT64_MIN,
-						 .levels = &b->levels[i * n_levels],
+		*track = (struct lag_lod_track){ .levels = &b->levels[i * n_levels],
 						 .shift = lod->shift,
 						 .n_levels = n_levels,
 						 .n_left = n_left,
 						 .lane = (uint32_t)i,
 						 .take = take,
 						 .state = lod };
-		for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
-			track->until_ns[c] = INT64_MIN;
+		lag_sweep_init(&track->sweep);
 	}
 	return LAG_OK;
 }

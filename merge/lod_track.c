@@ -94,37 +94,24 @@ static void put(struct lag_lod_track *track, int class, int64_t from, int64_t un
 /* Time before `to` is settled. */
 static void settle(struct lag_lod_track *track, int64_t to)
 {
-	int64_t from = track->now_ns;
+	struct lag_sweep_piece pieces[LAG_PYRAMID_CLASSES];
+	int n = lag_sweep_to(&track->sweep, to, pieces);
 
-	for (int c = 0; c < LAG_PYRAMID_CLASSES && from < to; c++) {
-		int64_t until = track->until_ns[c] < to ? track->until_ns[c] : to;
-
-		if (until <= from)
-			continue;
-		put(track, c, from, until);
-		from = until;
-	}
-	track->now_ns = to;
+	for (int i = 0; i < n; i++)
+		put(track, pieces[i].class, pieces[i].from_ns, pieces[i].until_ns);
 }
 
 void lag_lod_track_add(struct lag_lod_track *track, enum lag_pyramid_class class, int64_t start_ns,
 		       int64_t end_ns)
 {
-	if (start_ns > track->now_ns)
-		settle(track, start_ns);
+	settle(track, start_ns);
 	bucket_at(track, start_ns >> track->shift)->n_events++;
-	if (end_ns > track->until_ns[class])
-		track->until_ns[class] = end_ns;
+	lag_sweep_add(&track->sweep, class, end_ns);
 }
 
 void lag_lod_track_end(struct lag_lod_track *track)
 {
-	int64_t last = INT64_MIN;
-
-	for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
-		last = track->until_ns[c] > last ? track->until_ns[c] : last;
-	if (last > track->now_ns)
-		settle(track, last);
+	settle(track, lag_sweep_end(&track->sweep));
 	for (unsigned l = 0; l < track->n_levels; l++) {
 		struct lag_lod_level *level = &track->levels[l];
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lane's buckets while events come by start: time before the last start is settled, class by class; of
- * what is later only how long each class still runs is known. A level hands each bucket that is over to its
- * segment and to the next level. */
+/* One lane's buckets while events come by start. A level hands each bucket that is over to its segment and
+ * to the next level. */
 #ifndef MERGE_LOD_TRACK_H
 #define MERGE_LOD_TRACK_H
 
 #include "schema/base/buf.h"
-#include "schema/record/pyramid.h"
+#include "schema/record/sweep.h"
 
 struct lag_lod_level {
 	struct lag_bucket bucket; /* number `index` */
@@ -22,8 +21,7 @@ typedef bool lag_lod_take(void *state, uint32_t lane, unsigned shift, int64_t se
 			  const struct lag_buf *packed);
 
 struct lag_lod_track {
-	int64_t now_ns; /* time before it is settled */
-	int64_t until_ns[LAG_PYRAMID_CLASSES];
+	struct lag_sweep sweep;
 	struct lag_lod_level *levels; /* the caller's */
 	unsigned shift, n_levels;
 	/* Buckets that all tracks together may still make; with none left they are of no use any more. */

@@ -33,6 +33,23 @@ def packing(work, n):
     line("unpack", size / seconds, size / back, "MB/s", "zstd -d to a tar file", True)
 
 
+def detail(work, events):
+    """The level of detail: its share of the merge, its size, and what a frame costs."""
+    timed(BUILD / "mkbig", work / "big", "15", events)
+    best = {}
+    for name in ("with", "without") * 3:  # alternating, the best of each: the machine is never quiet
+        options = () if name == "with" else ("--no-pyramid",)
+        seconds, _ = timed(LAGGARD, "merge", "-q", "-f", *options, "-o", work / f"{name}.db", work / "big")
+        best[name] = min(seconds, best.get(name, seconds))
+    line("merge with level of detail", best["with"], best["without"], "s", "without it; at least 0.9x is the aim", False)
+    db = sqlite3.connect(work / "with.db")
+    size, n = db.execute("SELECT (SELECT sum(length(buckets)) FROM pyramid),"
+                         " (SELECT sum(n_events) FROM pyramid_lane WHERE device IS NULL)").fetchone()
+    db.close()
+    line("level of detail, bytes an event", size / n, 1.5, "B/event", "the aim", False)
+    program("bench_frames", work / "with.db", False)
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
         work = pathlib.Path(folder)
@@ -48,6 +65,7 @@ def main():
         db.close()
         print(f"{'merge of a small run':<34} {seconds:>10.3g} {'':>10} s for {n} events")
         packing(work, n)
+        detail(work, "2000000")
         for analysis in ("summary", "breakdown", "stragglers", "bubbles"):
             took, _ = timed(LAGGARD, "report", analysis, work / "run.db", "--format", "json")
             print(f"{'report ' + analysis:<34} {took:>10.3g} {'':>10} s for {n} events")

@@ -79,8 +79,7 @@ static void build(struct fixture *f)
 {
 	struct lag_lod_level levels[N_LEVELS] = { 0 };
 	uint64_t n_left = UINT64_MAX;
-	struct lag_lod_track track = { .now_ns = INT64_MIN,
-				       .levels = levels,
+	struct lag_lod_track track = { .levels = levels,
 				       .shift = SHIFT,
 				       .n_levels = N_LEVELS,
 				       .n_left = &n_left,
@@ -90,8 +89,7 @@ static void build(struct fixture *f)
 
 	for (int s = 0; s < 64; s++)
 		f->last_segment[s] = INT64_MIN;
-	for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
-		track.until_ns[c] = INT64_MIN;
+	lag_sweep_init(&track.sweep);
 	for (int i = 0; i < N_EVENTS; i++) {
 		lag_lod_track_add(&track, f->events[i].class, f->events[i].start_ns,
 				  f->events[i].end_ns);
@@ -358,7 +356,7 @@ static void blobs_that_cannot_be(void **state)
 		{ "\x00\xff\x01", 3, LAG_OK },            /* 256 empty ones */
 		{ "\x00\x80\x02", 3, LAG_ERR_INPUT },     /* 257 */
 		{ "\x00\xff\x01\x01", 4, LAG_ERR_INPUT }, /* and one behind them */
-		{ "", 0, LAG_OK },
+		{ "", 0, LAG_ERR_INPUT },
 	};
 
 	static const int64_t lane[10] = {

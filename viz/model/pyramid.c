@@ -189,7 +189,8 @@ static enum lag_status get_segment(struct lag_pyramid *pyramid, const struct lag
 		return st;
 	if (st == LAG_OK) {
 		blob = lag_stmt_blob(pyramid->find, 0, &n);
-		if (lag_failed(lag_segment_read(blob, n, shift, at->buckets))) {
+		/* A segment without anything in it is not written. */
+		if (!n || lag_failed(lag_segment_read(blob, n, shift, at->buckets))) {
 			return lag_err_set(err, LAG_ERR_INPUT,
 					   "level of detail of lane %lld, level %u, segment %lld, "
 					   "is damaged: merge again",

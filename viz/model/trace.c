@@ -126,7 +126,7 @@ static enum lag_status make_strings(struct lag_trace *t)
 	return LAG_OK;
 }
 
-static enum lag_status load_all(struct lag_trace *t, struct lag_err *err)
+static enum lag_status load_all(struct lag_trace *t, bool events, struct lag_err *err)
 {
 	struct lag_load load = {
 		.trace = t, .texts = t->memory, .err = err, .rank = LAG_NONE, .rank_at = -1
@@ -134,9 +134,9 @@ static enum lag_status load_all(struct lag_trace *t, struct lag_err *err)
 	enum lag_status status;
 
 	status = lag_load_job(&load);
-	if (!lag_failed(status))
+	if (!lag_failed(status) && events)
 		status = lag_load_comm(&load);
-	if (!lag_failed(status))
+	if (!lag_failed(status) && events)
 		status = lag_load_events(&load);
 	if (!lag_failed(status))
 		status = lag_load_facts(&load);
@@ -148,7 +148,8 @@ static enum lag_status load_all(struct lag_trace *t, struct lag_err *err)
 	return status;
 }
 
-enum lag_status lag_trace_open(const char *path, struct lag_trace **out, struct lag_err *err)
+static enum lag_status open_trace(const char *path, bool events, struct lag_trace **out,
+				  struct lag_err *err)
 {
 	struct lag_trace *t = lag_calloc(1, sizeof(*t));
 	struct lag_strtab *texts = lag_calloc(1, sizeof(*texts));
@@ -165,7 +166,7 @@ enum lag_status lag_trace_open(const char *path, struct lag_trace **out, struct 
 	t->path = strdup(path);
 	status = lag_db_open(path, &t->db, err);
 	if (!lag_failed(status)) {
-		status = load_all(t, err);
+		status = load_all(t, events, err);
 		if (lag_failed(status))
 			(void)lag_err_wrap(err, "%s", path);
 	}
@@ -175,6 +176,16 @@ enum lag_status lag_trace_open(const char *path, struct lag_trace **out, struct 
 	}
 	*out = t;
 	return LAG_OK;
+}
+
+enum lag_status lag_trace_open(const char *path, struct lag_trace **out, struct lag_err *err)
+{
+	return open_trace(path, true, out, err);
+}
+
+enum lag_status lag_trace_open_facts(const char *path, struct lag_trace **out, struct lag_err *err)
+{
+	return open_trace(path, false, out, err);
 }
 
 void lag_trace_close(struct lag_trace *t)

@@ -314,7 +314,7 @@ static void shift(int64_t *ns, int64_t by)
 		*ns -= by;
 }
 
-static void rebase(struct lag_trace *t)
+void lag_trace_rebase(struct lag_trace *t)
 {
 	int64_t first = LAG_NONE, last = LAG_NONE;
 
@@ -390,7 +390,7 @@ enum lag_status lag_trace_arrange(struct lag_trace *trace, struct lag_err *err)
 	sort_plain(trace->syncs, trace->n_syncs, sizeof(*trace->syncs), sync_order);
 	link_ops(trace);
 	link_ranks(trace);
-	rebase(trace);
+	lag_trace_rebase(trace);
 	trace->window = lag_window_of(trace);
 	return LAG_OK;
 }

@@ -10,4 +10,7 @@
  * op ranges, instance ops, the ranks' ranges and extents, and makes times relative to the earliest. */
 enum lag_status lag_trace_arrange(struct lag_trace *trace, struct lag_err *err) LAG_MUST_USE;
 
+/* Its last part: times become relative to the earliest of the ranks' first_ns. */
+void lag_trace_rebase(struct lag_trace *trace);
+
 #endif

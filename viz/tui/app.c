@@ -46,11 +46,35 @@ const char *const lag_tui_views[] = {
 	NULL,
 };
 
+/* Whether a view can be shown without events. */
+static bool needs_events(enum lag_view_id id)
+{
+	return id != LAG_VIEW_TIMELINE && id != LAG_VIEW_TRUST;
+}
+
+bool lag_tui_needs_events(const char *view)
+{
+	for (int i = 0; i < LAG_VIEW_LIMIT; i++) {
+		if (strcmp(lag_tui_views[i], view) == 0)
+			return needs_events((enum lag_view_id)i);
+	}
+	return false;
+}
+
+static enum lag_view_id first_view(const struct lag_app *app)
+{
+	return app->scene.data->detail ? LAG_VIEW_TIMELINE : LAG_VIEW_OVERVIEW;
+}
+
 /* Brings a view to the front; one that cannot be opened leaves the present one with a message. */
 static bool bring(struct lag_app *app, enum lag_view_id id)
 {
 	struct lag_err err = { 0 };
 
+	if (app->scene.data->detail && needs_events(id)) {
+		lag_scene_say(&app->scene, LAG_SCENE_NEEDS_EVENTS, lag_tui_views[id]);
+		return false;
+	}
 	if (!app->states[id]) {
 		void *state = lag_calloc(1, views[id]->state_size);
 
@@ -89,7 +113,7 @@ enum lag_status lag_app_new(const struct lag_tui_data *data, int width, int heig
 		return status;
 	}
 	status = lag_screen_resize(&app->screen, width, height, err);
-	if (!lag_failed(status) && !bring(app, LAG_VIEW_OVERVIEW))
+	if (!lag_failed(status) && !bring(app, first_view(app)))
 		status = lag_err_set(err, LAG_ERR_SYSTEM, "%s", app->scene.message);
 	if (lag_failed(status)) {
 		lag_app_free(app);
@@ -119,8 +143,8 @@ static void jump(struct lag_app *app, enum lag_view_id id)
 	if (!bring(app, id))
 		return;
 	app->n_back = 0;
-	if (id != LAG_VIEW_OVERVIEW)
-		app->back[app->n_back++] = LAG_VIEW_OVERVIEW;
+	if (id != first_view(app))
+		app->back[app->n_back++] = first_view(app);
 }
 
 bool lag_app_show(struct lag_app *app, const char *view)

@@ -18,10 +18,14 @@ static void set_event(const struct lag_scene *scene, struct lag_spot *out, size_
 	out->t1 = event->end_ns == LAG_NONE ? scene->limits.t1 : event->end_ns;
 }
 
+#define ANY_CLASS (-2) /* there is no ledger to say which */
+
 static bool wanted(const struct lag_gpu_event *event, int32_t lane, int class)
 {
 	if (lane >= 0)
 		return event->lane == (uint32_t)lane;
+	if (class == ANY_CLASS)
+		return true;
 	switch (class) {
 	case LAG_TIME_COMPUTE:
 		return event->class == LAG_CLASS_COMPUTE;
@@ -60,7 +64,7 @@ void lag_inspect_at(struct lag_scene *scene, int32_t r, int32_t lane, int64_t t,
 		const struct lag_gpu_event *event = &trace->gpu[i];
 
 		if ((event->end_ns == LAG_NONE || event->end_ns > t) &&
-		    wanted(event, lane, out->class))
+		    wanted(event, lane, scene->data->detail ? ANY_CLASS : out->class))
 			set_event(scene, out, i);
 	}
 }

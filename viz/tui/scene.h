@@ -12,6 +12,10 @@
 
 #define LAG_FIND_MAX 128
 
+/* What a view or key says that has no events to work on. */
+#define LAG_SCENE_NEEDS_EVENTS \
+	"%s needs all events: start with --all, given the memory (man laggard-tui)"
+
 struct lag_scene {
 	const struct lag_tui_data *data;
 	struct lag_facts facts;

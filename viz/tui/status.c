@@ -40,6 +40,11 @@ static int shape_pieces(const struct lag_scene *scene, struct piece *pieces)
 	snprintf(pieces[n].text, sizeof(pieces[n].text), "%d host%s", facts->n_hosts,
 		 facts->n_hosts == 1 ? "" : "s");
 	pieces[n++].drop = 2;
+	if (scene->data->detail) {
+		snprintf(pieces[n].text, sizeof(pieces[n].text), "events not read");
+		pieces[n++].drop = 3;
+		return n;
+	}
 	if (scene->data->roles->shape[0] && facts->n_ranks > 1) {
 		snprintf(pieces[n].text, sizeof(pieces[n].text), "%s", scene->data->roles->shape);
 		pieces[n++].drop = 4;

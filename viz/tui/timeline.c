@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/mem.h"
 #include "viz/tui/chart.h"
 #include "viz/tui/inspect.h"
 #include "viz/tui/text.h"
@@ -24,7 +25,9 @@ static void rank_label(struct lag_scene *scene, struct lag_timeline *view,
 	if (row->lane >= 0) {
 		snprintf(out, 96, wordy == LAG_WORDY_FULL ? "  stream %lld %s" : " s%lld",
 			 (long long)scene->data->trace->lanes[row->lane].stream,
-			 lag_lanes_use(&view->lanes, scene, (size_t)row->lane));
+			 scene->data->detail
+				 ? ""
+				 : lag_lanes_use(&view->lanes, scene, (size_t)row->lane));
 		return;
 	}
 	n = snprintf(out, 96, wordy == LAG_WORDY_FULL ? "rank %-3lld" : "r%lld",
@@ -114,12 +117,17 @@ static int64_t *columns_for(struct lag_timeline *view, int width)
 	size_t need = (size_t)width * LAG_TIME_LIMIT;
 
 	if (view->n_columns < width) {
-		int64_t *grown = realloc(view->columns, need * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		view->columns = grown;
+		free(view->columns);
+		free(view->edges);
+		free(view->buckets);
+		view->columns = lag_calloc(need, sizeof(*view->columns));
+		view->edges = lag_calloc((size_t)width + 1, sizeof(*view->edges));
+		view->buckets = lag_calloc((size_t)width, sizeof(*view->buckets));
 		view->n_columns = width;
+	}
+	if (!view->columns || !view->edges || !view->buckets) {
+		view->n_columns = 0;
+		return NULL;
 	}
 	memset(view->columns, 0, need * sizeof(*view->columns));
 	return view->columns;
@@ -160,6 +168,87 @@ static void draw_names(struct lag_scene *scene, struct lag_timeline *view, struc
 	}
 }
 
+static bool is_shown(const struct lag_timeline *view, uint32_t r)
+{
+	for (int i = view->list.top; i < view->list.top + view->list.page; i++) {
+		if (i < (int)view->rows.at.n && lag_rows_at(&view->rows, i)->r == (int32_t)r &&
+		    lag_rows_at(&view->rows, i)->n_ranks == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Ranks whose events are of interest, and how many these are: with `all` those on the screen, else the
+ * opened and the selected ones. */
+static enum lag_status choose_ranks(struct lag_scene *scene, struct lag_timeline *view, bool all,
+				    uint32_t *ranks, size_t *n, struct lag_err *err)
+{
+	*n = 0;
+	for (uint32_t r = 0; r < scene->data->trace->n_ranks; r++) {
+		if (view->rows.opened[r] || (int32_t)r == scene->r || (all && is_shown(view, r)))
+			ranks[(*n)++] = r;
+	}
+	return lag_detail_count(scene->data->detail, ranks, *n, scene->axis.t0, scene->axis.t1,
+				&view->n_events, err);
+}
+
+static enum lag_status load_ranks(struct lag_scene *scene, struct lag_timeline *view,
+				  uint32_t *ranks, bool *changed, struct lag_err *err)
+{
+	size_t n;
+	enum lag_status st = choose_ranks(scene, view, true, ranks, &n, err);
+
+	if (st == LAG_OK && view->n_events > LAG_DETAIL_EVENTS_MAX)
+		st = choose_ranks(scene, view, false, ranks, &n, err);
+	if (st == LAG_OK && view->n_events <= LAG_DETAIL_EVENTS_MAX) {
+		st = lag_detail_load(scene->data->detail, ranks, n, scene->axis.t0, scene->axis.t1,
+				     changed, err);
+	}
+	return st;
+}
+
+void lag_timeline_load(struct lag_scene *scene, struct lag_timeline *view)
+{
+	uint32_t *ranks = lag_calloc(scene->data->trace->n_ranks, sizeof(*ranks));
+	struct lag_err err = { 0 };
+	bool changed = false;
+
+	if (!ranks) {
+		lag_scene_say(scene, "no memory for events");
+	} else if (lag_failed(load_ranks(scene, view, ranks, &changed, &err))) {
+		lag_scene_say(scene, "%s", err.text);
+	}
+	free(ranks);
+	if (!changed)
+		return;
+	lag_lanes_release(&view->lanes);
+	if (lag_failed(lag_lanes_init(&view->lanes, scene->data->trace, &err)))
+		lag_scene_say(scene, "%s", err.text);
+}
+
+/* The pyramid knows communication, but not whether it waits. */
+static void add_detail(struct lag_scene *scene, struct lag_timeline *view, int32_t r, int32_t lane,
+		       int width)
+{
+	struct lag_err err = { 0 };
+
+	for (int x = 0; x <= width; x++)
+		view->edges[x] = lag_axis_time(&scene->axis, width, x);
+	memset(view->buckets, 0, (size_t)width * sizeof(*view->buckets));
+	if (lag_failed(lag_detail_columns(scene->data->detail, (size_t)r, lane, view->edges, width,
+					  view->buckets, &err))) {
+		lag_scene_say(scene, "%s", err.text);
+		return;
+	}
+	for (int x = 0; x < width; x++) {
+		int64_t *to = &view->columns[(size_t)x * LAG_TIME_LIMIT];
+
+		to[LAG_TIME_COMPUTE] += view->buckets[x].ns[LAG_PYRAMID_COMPUTE];
+		to[LAG_TIME_COPY] += view->buckets[x].ns[LAG_PYRAMID_COPY];
+		to[LAG_TIME_EXPOSED_TRANSFER] += view->buckets[x].ns[LAG_PYRAMID_COMM];
+	}
+}
+
 static void draw_chart_row(struct lag_scene *scene, struct lag_timeline *view,
 			   struct lag_canvas *chart, const struct lag_row *row)
 {
@@ -173,9 +262,14 @@ static void draw_chart_row(struct lag_scene *scene, struct lag_timeline *view,
 		int32_t r = row->n_ranks > 0
 				    ? view->rows.order[view->rows.group_first[row->group] + i]
 				    : row->r;
-		const struct lag_lod *lod =
-			row->lane >= 0 ? lag_lanes_get(&view->lanes, scene, (size_t)row->lane)
-				       : lag_scene_lod(scene, (size_t)r);
+		const struct lag_lod *lod;
+
+		if (scene->data->detail) {
+			add_detail(scene, view, r, row->lane, width);
+			continue;
+		}
+		lod = row->lane >= 0 ? lag_lanes_get(&view->lanes, scene, (size_t)row->lane)
+				     : lag_scene_lod(scene, (size_t)r);
 
 		if (lod)
 			lag_lod_columns(lod, &scene->axis, width, columns);

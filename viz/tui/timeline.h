@@ -17,6 +17,10 @@ struct lag_timeline {
 	bool airy;           /* a blank line between groups */
 	int64_t *columns;    /* sums of one row */
 	int n_columns;
+	/* Where the trace has too many events (lag_tui_data.detail). */
+	uint64_t n_events;          /* of the ranks looked at, in the window */
+	int64_t *edges;             /* of n_columns columns */
+	struct lag_bucket *buckets; /* of them */
 };
 
 enum lag_wordy {
@@ -39,6 +43,10 @@ struct lag_label_plan lag_timeline_labels(struct lag_scene *scene, struct lag_ti
 
 /* Cells of the widest remark, 0 = there is none. */
 int lag_timeline_remark_width(const struct lag_timeline *view);
+
+/* Loads the events of the ranks on the screen, else of opened ranks and the selected one, when these are few
+ * enough. Rows of a screen page are known. */
+void lag_timeline_load(struct lag_scene *scene, struct lag_timeline *view);
 
 /* One row: label, chart, remark right of it. */
 void lag_timeline_row(struct lag_scene *scene, struct lag_timeline *view, struct lag_canvas *line,

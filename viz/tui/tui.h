@@ -5,6 +5,7 @@
 #define VIZ_TUI_TUI_H
 
 #include "viz/model/context.h"
+#include "viz/model/detail.h"
 #include "viz/model/stragglers.h"
 #include "viz/model/table.h"
 
@@ -19,6 +20,9 @@ struct lag_tui_data {
 	const struct lag_ledger *ledger;
 	const struct lag_peers *peers;
 	const struct lag_stragglers *stragglers;
+	/* Where the trace has too many events to hold them: only what can be drawn without is shown then.
+	 * NULL: all events are there. */
+	struct lag_detail *detail;
 	void *self;
 	/* The table of an analysis, borrowed; computed on first use. */
 	enum lag_status (*table)(void *self, const char *name, const struct lag_table **out,
@@ -48,6 +52,9 @@ enum lag_status lag_tui_screen(const struct lag_tui_data *data, const struct lag
 enum lag_status lag_tui_print(const struct lag_tui_data *data, const struct lag_tui_opts *opts,
 			      int width, int height, struct lag_buf *out,
 			      struct lag_err *err) LAG_MUST_USE;
+
+/* Whether this view cannot be shown of a trace whose events are not all there. */
+bool lag_tui_needs_events(const char *view);
 
 /* Names of the views, NULL-terminated. */
 extern const char *const lag_tui_views[];

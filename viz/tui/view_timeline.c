@@ -53,6 +53,8 @@ static void close_view(void *state)
 	lag_lanes_release(&view->lanes);
 	free(view->remarks);
 	free(view->columns);
+	free(view->edges);
+	free(view->buckets);
 }
 
 static void rebuild(struct lag_scene *scene, struct lag_timeline *view)
@@ -106,29 +108,46 @@ static unsigned where_text(const struct lag_scene *scene, const struct lag_spot 
 	return LAG_STYLE_NUMBER;
 }
 
-/* On the rule between rows and detail: what the glyphs mean. */
-static void draw_legend(struct lag_canvas *canvas, int y)
-{
-	static const struct {
-		enum lag_time_class class;
-		const char *name;
-	} items[] = { { LAG_TIME_COMPUTE, "compute" },
-		      { LAG_TIME_EXPOSED_TRANSFER, "transfer" },
-		      { LAG_TIME_EXPOSED_WAIT, "waiting" },
-		      { LAG_TIME_BUBBLE, "bubble" },
-		      { LAG_TIME_COPY, "copy" },
-		      { LAG_TIME_HOST, "host-bound" } };
+struct legend {
+	enum lag_time_class class;
+	const char *name;
+};
 
+/* On the rule between rows and detail: what the glyphs mean. */
+static void draw_legend(const struct lag_scene *scene, struct lag_canvas *canvas, int y)
+{
+	static const struct legend all[] = { { LAG_TIME_COMPUTE, "compute" },
+					     { LAG_TIME_EXPOSED_TRANSFER, "transfer" },
+					     { LAG_TIME_EXPOSED_WAIT, "waiting" },
+					     { LAG_TIME_BUBBLE, "bubble" },
+					     { LAG_TIME_COPY, "copy" },
+					     { LAG_TIME_HOST, "host-bound" } };
+	static const struct legend detail[] = { { LAG_TIME_COMPUTE, "compute" },
+						{ LAG_TIME_EXPOSED_TRANSFER, "communication" },
+						{ LAG_TIME_COPY, "copy" } };
+	const struct legend *items = scene->data->detail ? detail : all;
+	size_t n = scene->data->detail ? 3 : 6;
 	int x = 2;
 
 	if (canvas->width < 74)
 		return;
-	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct lag_ink look = lag_glyph_of_class(items[i].class);
 
 		lag_draw_glyph(canvas, x, y, ' ', LAG_STYLE_DIM);
 		lag_draw_glyph(canvas, x + 1, y, look.code, look.style);
 		x = lag_draw_printf(canvas, x + 2, y, LAG_STYLE_DIM, " %s ", items[i].name) + 1;
+	}
+}
+
+/* Where a large trace shows no event. */
+static void describe_detail(const struct lag_timeline *view, char what[LAG_INSPECT_MAX])
+{
+	if (view->n_events > LAG_DETAIL_EVENTS_MAX) {
+		snprintf(what, LAG_INSPECT_MAX, "%llu events in this window: + until they are read",
+			 (unsigned long long)view->n_events);
+	} else {
+		snprintf(what, LAG_INSPECT_MAX, "nothing runs here");
 	}
 }
 
@@ -144,7 +163,7 @@ static void draw_detail(struct lag_scene *scene, struct lag_timeline *view,
 
 	if (lines >= 3) {
 		lag_draw_run(canvas, 0, y, canvas->width, 0x2500, LAG_STYLE_DIM);
-		draw_legend(canvas, y++);
+		draw_legend(scene, canvas, y++);
 		lines--;
 	}
 	if (row->n_ranks > 0) {
@@ -155,6 +174,8 @@ static void draw_detail(struct lag_scene *scene, struct lag_timeline *view,
 	lag_inspect_at(scene, row->r, row->lane, scene->time_ns, &spot);
 	lag_inspect_what(scene, row->r, &spot, what);
 	lag_inspect_why(scene, &spot, why);
+	if (scene->data->detail && spot.gpu < 0)
+		describe_detail(view, what);
 	style = where_text(scene, &spot, where);
 	room = canvas->width - left;
 	if (canvas->width >= 70) {
@@ -221,6 +242,8 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	view->chart = plan.chart = at.chart;
 	plan.remark = at.remark > 0;
 	lag_list_fit(&view->list, n, at.rows);
+	if (scene->data->detail)
+		lag_timeline_load(scene, view);
 	draw_heading(scene, canvas, view, plan.width);
 	axis = lag_canvas_part(canvas, x, 0, at.chart, 1);
 	lag_chart_axis(scene, &axis, lag_inspect_origin(scene, scene->axis.t0));
@@ -353,6 +376,13 @@ static bool move(struct lag_scene *scene, struct lag_timeline *view, enum lag_in
 	}
 }
 
+static bool needs_events(struct lag_scene *scene, const char *what)
+{
+	if (scene->data->detail)
+		lag_scene_say(scene, LAG_SCENE_NEEDS_EVENTS, what);
+	return scene->data->detail != NULL;
+}
+
 static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
 {
 	struct lag_timeline *view = state;
@@ -379,11 +409,15 @@ static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
 		return true;
 	case LAG_INTENT_LATE_NEXT:
 	case LAG_INTENT_LATE_PREV:
+		if (needs_events(scene, "finding late arrivals"))
+			return true;
 		lag_jump_late(scene, intent == LAG_INTENT_LATE_NEXT);
 		enter(scene, view);
 		return true;
 	case LAG_INTENT_BUBBLE_NEXT:
 	case LAG_INTENT_BUBBLE_PREV:
+		if (needs_events(scene, "finding bubbles"))
+			return true;
 		lag_jump_bubble(scene, intent == LAG_INTENT_BUBBLE_NEXT);
 		return true;
 	case LAG_INTENT_MARK:
@@ -396,7 +430,7 @@ static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
 
 static bool find(struct lag_scene *scene, void *state)
 {
-	bool found = lag_jump_name(scene);
+	bool found = !needs_events(scene, "finding a name") && lag_jump_name(scene);
 
 	if (found)
 		enter(scene, state);

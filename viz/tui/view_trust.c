@@ -47,6 +47,21 @@ static int draw_window(const struct lag_tui_data *data, struct lag_canvas *canva
 	return y;
 }
 
+/* Steps and layout. */
+static int draw_found(const struct lag_tui_data *data, const struct lag_facts *facts,
+		      struct lag_canvas *canvas, int y)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "%zu, %zu of them complete: %s", facts->n_steps,
+		 facts->n_complete, data->steps->label);
+	y = fact(canvas, y, "steps", text);
+	y = draw_window(data, canvas, y);
+	snprintf(text, sizeof(text), "%s (confidence %.0f %%): %s", data->roles->shape,
+		 100 * data->roles->confidence, data->roles->why);
+	return fact(canvas, y, "layout", text);
+}
+
 static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, int y)
 {
 	const struct lag_tui_data *data = scene->data;
@@ -58,13 +73,12 @@ static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, 
 			 ? ": what the others did, and who came last, is not known"
 			 : "");
 	y = fact(canvas, y, "ranks", text);
-	snprintf(text, sizeof(text), "%zu, %zu of them complete: %s", facts->n_steps,
-		 facts->n_complete, data->steps->label);
-	y = fact(canvas, y, "steps", text);
-	y = draw_window(data, canvas, y);
-	snprintf(text, sizeof(text), "%s (confidence %.0f %%): %s", data->roles->shape,
-		 100 * data->roles->confidence, data->roles->why);
-	y = fact(canvas, y, "layout", text);
+	if (data->detail) {
+		y = fact(canvas, y, "events",
+			 "not read: nothing is known here of steps, layout and waiting (--all)");
+	} else {
+		y = draw_found(data, facts, canvas, y);
+	}
 	if (facts->clock_ns == LAG_NONE) {
 		snprintf(text, sizeof(text), "error not known");
 	} else {
@@ -72,6 +86,8 @@ static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, 
 			 lag_num_error(number, facts->clock_ns));
 	}
 	y = fact(canvas, y, "clock", text);
+	if (data->detail)
+		return y;
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " comparisons within the clock error, %" PRIu64 " with members missing",
 		 data->waits->n_within_error, data->waits->n_incomplete);
