@@ -11,7 +11,7 @@
 
 /* Buckets of the finest level an event: with some 6 bytes each, and a third more for the levels above. */
 #define BUCKETS_AN_EVENT 0.18
-#define SAMPLES          ((size_t)1 << 20)
+#define SAMPLES          ((size_t)1 << 16)
 #define TOP_BUCKETS      64 /* of the coarsest level, for the whole process */
 #define TIME_MAX         (((int64_t)1 << 61) - 1)
 
@@ -123,10 +123,12 @@ static enum lag_status choose(struct build *b)
 	struct occupied *lanes = lag_calloc(b->n_lanes, sizeof(*lanes));
 	size_t n = b->p->gpu.n, every = 1 + n / SAMPLES;
 	unsigned shift = LAG_PYRAMID_SHIFT_MIN, top;
+	uint64_t seed = 1;
 
 	if (!lanes)
 		return LAG_ERR_SYSTEM;
-	for (size_t i = 0; i < n; i += every) {
+	/* Steps of different length: events may repeat themselves at any one. */
+	for (size_t i = 0; i < n; i += 1 + (seed = lag_hash_u64(seed)) % (2 * every - 1)) {
 		struct span span = span_of(b, i);
 
 		occupy(&lanes[0], &span, (double)every);

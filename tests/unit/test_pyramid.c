@@ -322,6 +322,7 @@ static void lanes_that_cannot_be(void **state)
 		{ 1, 0, LAG_NONE, LAG_NONE, LAG_NONE, 5, 1000, 0, SHIFT, TOP },
 		{ 1, 0, LAG_NONE, LAG_NONE, LAG_NONE, -5, 0, 1000, SHIFT, TOP },
 		{ 1, 0, 0, 0, 7, 5, 0, 1000, SHIFT, TOP }, /* a stream of no rank */
+		{ 0, 0, LAG_NONE, LAG_NONE, LAG_NONE, 5, 0, 1000, SHIFT, TOP },
 		{ 1, -1, LAG_NONE, LAG_NONE, LAG_NONE, 5, 0, 1000, SHIFT, TOP },
 	};
 

@@ -49,7 +49,7 @@ static bool read_lane(const struct lag_stmt *row, const struct lag_pyramid_lane 
 	lane->shift = (unsigned)shift;
 	lane->top_shift = (unsigned)top;
 	/* A rank's own lane comes before its streams'. */
-	if (lane->rank < 0 || (before && before->rank > lane->rank) ||
+	if (lane->id < 1 || lane->rank < 0 || (before && before->rank > lane->rank) ||
 	    (lane->device == LAG_NONE) != (!before || before->rank < lane->rank))
 		return false;
 	return lane->first_ns > -TIME_MAX && lane->first_ns <= lane->last_ns &&
@@ -176,7 +176,9 @@ static enum lag_status get_segment(struct lag_pyramid *pyramid, const struct lag
 	*out = at->there ? at : NULL;
 	if (at->lane_id == lane->id && at->number == number)
 		return LAG_OK;
-	*at = (struct segment){ .number = number };
+	at->lane_id = 0; /* of none, should this fail */
+	at->there = false;
+	at->number = number;
 	lag_stmt_reset(pyramid->find);
 	st = lag_stmt_bind_int(pyramid->find, 1, shift, err);
 	if (st == LAG_OK)
@@ -233,6 +235,13 @@ static void add_part(struct lag_bucket *out, const struct lag_bucket *bucket,
 
 /* ---- columns ---- */
 
+static void add_whole(struct lag_bucket *out, const struct lag_bucket *bucket)
+{
+	for (int c = 0; c < LAG_PYRAMID_CLASSES; c++)
+		out->ns[c] += bucket->ns[c];
+	out->n_events += bucket->n_events;
+}
+
 struct columns {
 	const int64_t *edges;
 	int n, at; /* the column that comes next */
@@ -248,6 +257,10 @@ static void spread(struct columns *to, const struct lag_bucket *bucket,
 		return;
 	while (to->at < to->n && to->edges[to->at + 1] <= start_ns)
 		to->at++;
+	if (to->at < to->n && to->edges[to->at] <= start_ns && to->edges[to->at + 1] >= end_ns) {
+		add_whole(&to->out[to->at], bucket);
+		return;
+	}
 	for (int i = to->at; i < to->n && to->edges[i] < end_ns; i++) {
 		add_part(&to->out[i], bucket, lane, start_ns, shift, to->edges[i],
 			 to->edges[i + 1]);
