@@ -69,8 +69,8 @@ static enum lag_status find_lanes(struct lag_detail *d, struct lag_err *err)
 	size_t n;
 	const struct lag_pyramid_lane *lanes = lag_pyramid_lanes(d->pyramid, &n);
 
-	d->whole = lag_calloc(t->n_ranks, sizeof(*d->whole));
-	d->lanes = lag_calloc(n, sizeof(*d->lanes));
+	d->whole = lag_calloc(t->n_ranks, sizeof(void *));
+	d->lanes = lag_calloc(n, sizeof(void *));
 	t->lanes = lag_calloc(n, sizeof(*t->lanes));
 	if (!d->whole || !d->lanes || !t->lanes)
 		return no_memory(err);
@@ -90,6 +90,7 @@ static enum lag_status find_lanes(struct lag_detail *d, struct lag_err *err)
 							    lanes[i].context, lanes[i].stream };
 	}
 	lag_trace_rebase(t);
+	t->window = lag_window_of(t);
 	return LAG_OK;
 }
 
@@ -97,9 +98,12 @@ enum lag_status lag_detail_open(const char *path, struct lag_detail **out, struc
 				struct lag_err *err)
 {
 	struct lag_detail *d = lag_calloc(1, sizeof(*d));
-	enum lag_status st = d ? lag_trace_open_facts(path, trace, err) : no_memory(err);
+	enum lag_status st;
 
 	*out = NULL;
+	if (!d)
+		return no_memory(err);
+	st = lag_trace_open_facts(path, trace, err);
 	if (st != LAG_OK) {
 		free(d);
 		return st;
@@ -348,7 +352,7 @@ static enum lag_status load_rank(struct lag_detail *d, uint32_t r, int64_t from,
 	if (!lag_failed(st))
 		st = bind(d->find, (int64_t[]){ rank, first, until + origin }, 3, err);
 	while (!lag_failed(st) && (st = lag_stmt_step(d->find, err)) == LAG_OK) {
-		struct lag_gpu_event event;
+		struct lag_gpu_event event = { 0 };
 		struct lag_gpu_event *slot;
 
 		st = read_event(d, r, &event, err);
@@ -383,11 +387,14 @@ static enum lag_status load(struct lag_detail *d, const uint32_t *ranks, size_t 
 			    int64_t t1, struct lag_err *err)
 {
 	struct lag_vec events = LAG_VEC_INIT(struct lag_gpu_event);
-	uint32_t *list = realloc(d->ranks, (n_ranks + 1) * sizeof(*list));
-	enum lag_status st = list ? LAG_OK : no_memory(err);
+	enum lag_status st = LAG_OK;
+	uint32_t *list;
 
 	forget(d);
-	d->ranks = list ? list : d->ranks;
+	free(d->ranks);
+	d->ranks = list = lag_calloc(n_ranks, sizeof(*list));
+	if (!list)
+		return no_memory(err);
 	for (size_t i = 0; i < n_ranks && st == LAG_OK; i++) {
 		struct lag_rank *rank = &d->trace->ranks[ranks[i]];
 

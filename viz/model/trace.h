@@ -204,9 +204,6 @@ struct lag_trace {
 /* Opens and loads a merged trace. The file is opened read-only. *out is the caller's to close. */
 enum lag_status lag_trace_open(const char *path, struct lag_trace **out,
 			       struct lag_err *err) LAG_MUST_USE;
-/* The same without events, of which there are none then, nor a span of time (detail.h gives it). */
-enum lag_status lag_trace_open_facts(const char *path, struct lag_trace **out,
-				     struct lag_err *err) LAG_MUST_USE;
 void lag_trace_close(struct lag_trace *trace);
 
 static inline const char *lag_trace_text(const struct lag_trace *trace, uint32_t index)

@@ -10,6 +10,10 @@
  * op ranges, instance ops, the ranks' ranges and extents, and makes times relative to the earliest. */
 enum lag_status lag_trace_arrange(struct lag_trace *trace, struct lag_err *err) LAG_MUST_USE;
 
+/* lag_trace_open without events, of which there are none then, nor a span of time. */
+enum lag_status lag_trace_open_facts(const char *path, struct lag_trace **out,
+				     struct lag_err *err) LAG_MUST_USE;
+
 /* Its last part: times become relative to the earliest of the ranks' first_ns. */
 void lag_trace_rebase(struct lag_trace *trace);
 
