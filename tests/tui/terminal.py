@@ -33,6 +33,15 @@ def every_view(width, height, term):
         session.wait("left with 0")
 
 
+def interrupted():
+    with Session(PROGRAM, 80, 24, "xterm-256color") as session:
+        session.wait("trust")
+        session.keys("2")
+        session.wait("compute ")
+        session.keys("C-c")
+        session.wait("left with 0")
+
+
 def colours():
     for term, want in (("xterm-256color", r"\x1b\[[0-9;]*38;5;\d"), ("xterm", r"\x1b\[[0-9;]*3[1-7]m"),
                        ("vt100", None)):
@@ -86,6 +95,7 @@ def main():
     for term in ("xterm", "xterm-256color", "vt100"):
         for width, height in ((80, 24), (200, 60), (20, 5)):
             every_view(width, height, term)
+    interrupted()
     colours()
     without_utf8()
     session_of_a_user()

@@ -24,6 +24,8 @@ static enum lag_status loop(struct lag_app *app, struct lag_term *term, struct l
 			status = lag_app_resize(app, width, height, err);
 			break;
 		case LAG_EVENT_KEY:
+			if (event.key == 3) /* C-c */
+				return LAG_OK;
 			if (event.key == 12) /* C-l */
 				lag_term_redraw(term);
 			lag_app_key(app, event.key);

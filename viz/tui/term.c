@@ -8,6 +8,7 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -53,6 +54,18 @@ static void start_colours(struct lag_term *term, bool no_color)
 		make_pairs(term);
 }
 
+/* The interrupt key comes as a key: as a signal it would end the program as if it had failed. */
+static void keep_interrupt_key(void)
+{
+	struct termios tty;
+
+	if (tcgetattr(STDIN_FILENO, &tty) != 0)
+		return;
+	tty.c_cc[VINTR] = _POSIX_VDISABLE;
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &tty);
+	def_prog_mode(); /* also after a stop (C-z) */
+}
+
 enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, bool mouse,
 			      struct lag_err *err)
 {
@@ -83,6 +96,7 @@ enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, 
 	nonl();
 	curs_set(0);
 	keypad(stdscr, TRUE);
+	keep_interrupt_key();
 	start_colours(term, no_color);
 	if (mouse) {
 		mousemask(BUTTON1_CLICKED | BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED,
