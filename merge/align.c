@@ -75,11 +75,10 @@ int64_t lag_align_shift(const struct lag_align_result *res, uint32_t device, int
 	return llround(a->shift_ns + part * (b->shift_ns - a->shift_ns));
 }
 
-int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
-			int64_t raw_ns)
+static int64_t apply(const struct lag_align_result *res, uint32_t device,
+		     const struct lag_align_device *d, const struct lag_align_segment *s,
+		     int64_t raw_ns)
 {
-	const struct lag_align_device *d = device_row(res, device, raw_ns);
-	const struct lag_align_segment *s = segment(res, host, raw_ns);
 	double add = d ? d->offset_ns : 0;
 	int64_t corrected;
 	/* The difference in doubles: it only meets the drift, and cannot overflow. */
@@ -88,6 +87,53 @@ int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint3
 	if (!(fabs(add) < 9e18) || __builtin_add_overflow(raw_ns, llround(add), &corrected))
 		return raw_ns;
 	return corrected + lag_align_shift(res, device, corrected);
+}
+
+int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			int64_t raw_ns)
+{
+	return apply(res, device, device_row(res, device, raw_ns), segment(res, host, raw_ns),
+		     raw_ns);
+}
+
+/* A row that begins at row_ns, before or after raw_ns, narrows the times for which that answer holds. */
+static void narrow(struct lag_align_at *at, int64_t row_ns, int64_t raw_ns)
+{
+	if (row_ns <= raw_ns) {
+		at->from_ns = row_ns > at->from_ns ? row_ns : at->from_ns;
+	} else {
+		at->until_ns = row_ns < at->until_ns ? row_ns : at->until_ns;
+	}
+}
+
+static void seek(const struct lag_align_result *res, struct lag_align_at *at, int64_t raw_ns)
+{
+	const struct lag_align_device *d = device_row(res, at->device, raw_ns);
+	const struct lag_align_segment *s = segment(res, at->host, raw_ns);
+	at->device_row = d;
+	at->segment = s;
+	at->from_ns = INT64_MIN;
+	at->until_ns = INT64_MAX;
+	if (d)
+		narrow(at, d->from_ns, raw_ns);
+	if (d && d + 1 < res->devices + res->n_devices && d[1].device == at->device)
+		narrow(at, d[1].from_ns, raw_ns);
+	if (s)
+		narrow(at, s->from_ns, raw_ns);
+	if (s && s + 1 < res->segments + res->n_segments && s[1].host == at->host)
+		narrow(at, s[1].from_ns, raw_ns);
+}
+
+int64_t lag_align_apply_at(const struct lag_align_result *res, struct lag_align_at *at,
+			   uint32_t host, uint32_t device, int64_t raw_ns)
+{
+	if (raw_ns < at->from_ns || raw_ns >= at->until_ns || host != at->host ||
+	    device != at->device) {
+		at->host = host;
+		at->device = device;
+		seek(res, at, raw_ns);
+	}
+	return apply(res, device, at->device_row, at->segment, raw_ns);
 }
 
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,

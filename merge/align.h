@@ -153,6 +153,17 @@ int64_t lag_align_shift(const struct lag_align_result *res, uint32_t device, int
 int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
 			int64_t raw_ns);
 
+/* The same for many times in a row: *at, zeroed before the first, keeps what is in force around the last. */
+struct lag_align_at {
+	const struct lag_align_device *device_row;
+	const struct lag_align_segment *segment;
+	int64_t from_ns, until_ns; /* raw times for which these hold; until_ns 0: for none */
+	uint32_t host, device;
+};
+
+int64_t lag_align_apply_at(const struct lag_align_result *res, struct lag_align_at *at,
+			   uint32_t host, uint32_t device, int64_t raw_ns);
+
 /* Uncertainty in ns of a device's corrected times at a raw moment; INT64_MAX = unknown. */
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,
 			      int64_t raw_ns);

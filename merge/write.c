@@ -25,8 +25,9 @@ struct jobs {
 
 /* ---- one run ---- */
 
-static enum lag_status write_batch(struct jobs *jobs, const struct job *job, struct lag_db_run *run,
-				   size_t from, size_t n, struct lag_err *err)
+static enum lag_status write_batch(const struct job *job, struct lag_fill *fill,
+				   struct lag_db_run *run, size_t from, size_t n,
+				   struct lag_err *err)
 {
 	int64_t rows[BATCH_ROWS * LAG_ROW_COLUMNS_MAX];
 	const struct lag_row_source *source = job->source;
@@ -36,21 +37,22 @@ static enum lag_status write_batch(struct jobs *jobs, const struct job *job, str
 		int64_t *row = &rows[i * source->n_columns];
 
 		row[0] = job->first_id + (int64_t)(from + i);
-		source->fill(jobs->w, job->wp, from + i, row);
+		source->fill(fill, from + i, row);
 	}
 	st = lag_db_run_add(run, rows, source->n_columns, n, err);
-	return st == LAG_OK ? lag_merge_advance(jobs->w->m, source->counts ? n : 0, err) : st;
+	return st == LAG_OK ? lag_merge_advance(fill->w->m, source->counts ? n : 0, err) : st;
 }
 
 static enum lag_status write_run(struct jobs *jobs, const struct job *job, struct lag_err *err)
 {
+	struct lag_fill fill = { .w = jobs->w, .wp = job->wp };
 	struct lag_db_run *run = NULL;
 	enum lag_status st = lag_db_run_open(jobs->w->db, job->source->table, &run, err);
 
 	for (size_t at = job->from; at < job->until && st == LAG_OK; at += BATCH_ROWS) {
 		size_t n = job->until - at < BATCH_ROWS ? job->until - at : BATCH_ROWS;
 
-		st = write_batch(jobs, job, run, at, n, err);
+		st = write_batch(job, &fill, run, at, n, err);
 	}
 	if (st == LAG_OK)
 		return lag_db_run_end(run, err);

@@ -44,12 +44,18 @@ struct lag_writer {
 
 #define LAG_WRITE_PROC_AT(w, i) (&LAG_VEC_AT(&(w)->procs, struct lag_write_proc, i))
 
-/* One table: how many rows of wp there are, and row i of them. Both are for any thread. */
+/* What rows are made from; one thread's. */
+struct lag_fill {
+	const struct lag_writer *w;
+	const struct lag_write_proc *wp;
+	struct lag_align_at host, gpu; /* the clocks around the last row */
+};
+
+/* One table: how many rows of wp there are, and row i of them. */
 struct lag_row_source {
 	size_t n_columns;
 	size_t (*count)(const struct lag_writer *w, const struct lag_write_proc *wp);
-	void (*fill)(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		     int64_t *row);
+	void (*fill)(struct lag_fill *f, size_t i, int64_t *row);
 	enum lag_table table;
 	bool counts; /* as events of the trace */
 };

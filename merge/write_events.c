@@ -8,9 +8,18 @@ static int64_t told(int64_t value)
 	return value == LAG_NONE ? 0 : value;
 }
 
-static int64_t host_time(const struct lag_writer *w, const struct lag_write_proc *wp, int64_t raw)
+static int64_t host_time(struct lag_fill *f, int64_t raw)
 {
-	return lag_merge_corrected(w->m, wp->p, LAG_HOST_CLOCK, raw);
+	if (raw == LAG_NONE)
+		return LAG_NONE;
+	return lag_align_apply_at(&f->w->m->clock, &f->host, f->wp->p->host, LAG_HOST_CLOCK, raw);
+}
+
+static int64_t gpu_time(struct lag_fill *f, uint32_t device, int64_t raw)
+{
+	if (raw == LAG_NONE)
+		return LAG_NONE;
+	return lag_align_apply_at(&f->w->m->clock, &f->gpu, f->wp->p->host, device, raw);
 }
 
 /* ---- GPU events ---- */
@@ -34,11 +43,10 @@ static int64_t name_of(const struct lag_writer *w, const struct lag_proc *p,
 	return w->copy_names[kind >= 0 && kind < LAG_COPY_KINDS ? kind : 0];
 }
 
-static void fill_gpu(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		     int64_t *row)
+static void fill_gpu(struct lag_fill *f, size_t i, int64_t *row)
 {
-	const struct lag_proc *p = wp->p;
-	size_t at = wp->gpu_order.n ? LAG_VEC_AT(&wp->gpu_order, uint32_t, i) : i;
+	const struct lag_proc *p = f->wp->p;
+	size_t at = f->wp->gpu_order.n ? LAG_VEC_AT(&f->wp->gpu_order, uint32_t, i) : i;
 	const struct lag_gpu *g = LAG_GPU_AT(p, at);
 	const struct lag_gpu_shape *shape = LAG_GPU_SHAPE_AT(p, g);
 	bool kernel = shape->kind == LAG_GPU_KERNEL;
@@ -49,20 +57,20 @@ static void fill_gpu(const struct lag_writer *w, const struct lag_write_proc *wp
 	row[3] = told(shape->device);
 	row[4] = shape->context;
 	row[5] = told(shape->stream);
-	row[6] = lag_merge_corrected(w->m, p, shape->dense, g->start_ns);
-	row[7] = lag_merge_corrected(w->m, p, shape->dense, end_ns);
+	row[6] = gpu_time(f, shape->dense, g->start_ns);
+	row[7] = gpu_time(f, shape->dense, end_ns);
 	row[8] = g->start_ns;
 	row[9] = end_ns;
-	row[10] = name_of(w, p, g);
+	row[10] = name_of(f->w, p, g);
 	row[11] = LAG_GPU_SLOT(p, g, correlation);
-	row[12] = g->api_ref ? wp->first_id[LAG_ROWS_API] + g->api_ref - 1 : LAG_NONE;
+	row[12] = g->api_ref ? f->wp->first_id[LAG_ROWS_API] + g->api_ref - 1 : LAG_NONE;
 	row[13] = !kernel || config == LAG_NONE ? LAG_NONE : config + 1;
 	row[14] = kernel ? LAG_NONE : config;
 	row[15] = shape->copy_kind;
 	row[16] = shape->peer;
 	row[17] = shape->graph_id;
 	row[18] = shape->graph_node_id;
-	row[19] = g->launch_ref ? wp->first_id[LAG_ROWS_LAUNCH] + g->launch_ref - 1 : LAG_NONE;
+	row[19] = g->launch_ref ? f->wp->first_id[LAG_ROWS_LAUNCH] + g->launch_ref - 1 : LAG_NONE;
 	row[20] = g->api_ref == 0;
 }
 
@@ -74,17 +82,16 @@ static size_t count_api(const struct lag_writer *w, const struct lag_write_proc 
 	return LAG_PART_COUNT(&wp->p->part, api);
 }
 
-static void fill_api(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		     int64_t *row)
+static void fill_api(struct lag_fill *f, size_t i, int64_t *row)
 {
-	struct lag_rec_api a = LAG_PART_GET(&wp->p->part, api, i);
+	struct lag_rec_api a = LAG_PART_GET(&f->wp->p->part, api, i);
 
-	row[1] = wp->p->rank;
+	row[1] = f->wp->p->rank;
 	row[2] = told(a.tid);
 	row[3] = told(a.domain);
 	row[4] = a.name;
-	row[5] = host_time(w, wp, a.start_ns);
-	row[6] = host_time(w, wp, a.end_ns);
+	row[5] = host_time(f, a.start_ns);
+	row[6] = host_time(f, a.end_ns);
 	row[7] = a.start_ns;
 	row[8] = a.end_ns;
 	row[9] = a.correlation;
@@ -97,15 +104,14 @@ static size_t count_sync(const struct lag_writer *w, const struct lag_write_proc
 	return LAG_PART_COUNT(&wp->p->part, sync);
 }
 
-static void fill_sync(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		      int64_t *row)
+static void fill_sync(struct lag_fill *f, size_t i, int64_t *row)
 {
-	struct lag_rec_sync s = LAG_PART_GET(&wp->p->part, sync, i);
+	struct lag_rec_sync s = LAG_PART_GET(&f->wp->p->part, sync, i);
 
-	row[1] = wp->p->rank;
+	row[1] = f->wp->p->rank;
 	row[2] = told(s.kind);
-	row[3] = host_time(w, wp, s.start_ns);
-	row[4] = host_time(w, wp, s.end_ns);
+	row[3] = host_time(f, s.start_ns);
+	row[4] = host_time(f, s.end_ns);
 	row[5] = s.start_ns;
 	row[6] = s.end_ns;
 	row[7] = s.context;
@@ -122,20 +128,19 @@ static size_t count_range(const struct lag_writer *w, const struct lag_write_pro
 	return LAG_PART_COUNT(&wp->p->part, range);
 }
 
-static void fill_range(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		       int64_t *row)
+static void fill_range(struct lag_fill *f, size_t i, int64_t *row)
 {
-	struct lag_rec_range r = LAG_PART_GET(&wp->p->part, range, i);
-	struct lag_range_link link = LAG_VEC_AT(&wp->p->range_links, struct lag_range_link, i);
+	struct lag_rec_range r = LAG_PART_GET(&f->wp->p->part, range, i);
+	struct lag_range_link link = LAG_VEC_AT(&f->wp->p->range_links, struct lag_range_link, i);
 
-	row[1] = wp->p->rank;
+	row[1] = f->wp->p->rank;
 	row[2] = told(r.tid);
 	row[3] = told(r.kind);
 	row[4] = r.domain;
 	row[5] = r.category;
 	row[6] = r.name;
-	row[7] = host_time(w, wp, r.start_ns);
-	row[8] = host_time(w, wp, r.end_ns);
+	row[7] = host_time(f, r.start_ns);
+	row[8] = host_time(f, r.end_ns);
 	row[9] = r.start_ns;
 	row[10] = r.end_ns;
 	row[11] = link.depth_ref ? (int64_t)link.depth_ref - 1 : LAG_NONE;
@@ -152,24 +157,23 @@ static size_t count_launches(const struct lag_writer *w, const struct lag_write_
 	return wp->p->launches.n;
 }
 
-static void fill_launch(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-			int64_t *row)
+static void fill_launch(struct lag_fill *f, size_t i, int64_t *row)
 {
-	const struct lag_launch *l = LAG_LAUNCH_AT(wp->p, i);
+	const struct lag_launch *l = LAG_LAUNCH_AT(f->wp->p, i);
 	uint32_t place = l->gpu_ref;
 
-	if (place && wp->gpu_place.n)
-		place = LAG_VEC_AT(&wp->gpu_place, uint32_t, place - 1) + 1;
-	row[1] = wp->p->rank;
+	if (place && f->wp->gpu_place.n)
+		place = LAG_VEC_AT(&f->wp->gpu_place, uint32_t, place - 1) + 1;
+	row[1] = f->wp->p->rank;
 	row[2] = (int64_t)l->comm + 1;
 	row[3] = l->group_id;
 	row[4] = l->n_ops;
 	row[5] = l->stream;
-	row[6] = lag_merge_corrected(w->m, wp->p, l->device, l->start_ns);
-	row[7] = lag_merge_corrected(w->m, wp->p, l->device, l->end_ns);
+	row[6] = gpu_time(f, l->device, l->start_ns);
+	row[7] = gpu_time(f, l->device, l->end_ns);
 	row[8] = l->start_ns;
 	row[9] = l->end_ns;
-	row[10] = place ? wp->first_id[LAG_ROWS_GPU] + place - 1 : LAG_NONE;
+	row[10] = place ? f->wp->first_id[LAG_ROWS_GPU] + place - 1 : LAG_NONE;
 }
 
 static int64_t bytes_of(const struct lag_rec_op *op)
@@ -187,13 +191,12 @@ static size_t count_ops(const struct lag_writer *w, const struct lag_write_proc 
 	return LAG_PART_COUNT(&wp->p->part, op);
 }
 
-static void fill_op(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-		    int64_t *row)
+static void fill_op(struct lag_fill *f, size_t i, int64_t *row)
 {
-	const struct lag_rec_op *o = &LAG_PART_AT(&wp->p->part, op, i);
-	const struct lag_op_link *link = LAG_OP_LINK_AT(wp->p, i);
+	const struct lag_rec_op *o = &LAG_PART_AT(&f->wp->p->part, op, i);
+	const struct lag_op_link *link = LAG_OP_LINK_AT(f->wp->p, i);
 
-	row[1] = wp->p->rank;
+	row[1] = f->wp->p->rank;
 	row[2] = (int64_t)link->comm + 1;
 	row[3] = told(o->func);
 	row[4] = link->seq;
@@ -203,13 +206,13 @@ static void fill_op(const struct lag_writer *w, const struct lag_write_proc *wp,
 	row[8] = o->redop;
 	row[9] = bytes_of(o);
 	row[10] = o->tid;
-	row[11] = host_time(w, wp, o->enter_ns);
-	row[12] = host_time(w, wp, o->leave_ns);
+	row[11] = host_time(f, o->enter_ns);
+	row[12] = host_time(f, o->leave_ns);
 	row[13] = o->enter_ns;
 	row[14] = o->leave_ns;
 	row[15] = o->group_id;
-	row[16] =
-		link->launch_ref ? wp->first_id[LAG_ROWS_LAUNCH] + link->launch_ref - 1 : LAG_NONE;
+	row[16] = link->launch_ref ? f->wp->first_id[LAG_ROWS_LAUNCH] + link->launch_ref - 1
+				   : LAG_NONE;
 	row[17] = link->instance_ref ? (int64_t)link->instance_ref : LAG_NONE;
 	row[18] = told(o->sources);
 	row[19] = o->result;
@@ -221,12 +224,10 @@ static size_t count_instances(const struct lag_writer *w, const struct lag_write
 	return w->m->instances.n;
 }
 
-static void fill_instance(const struct lag_writer *w, const struct lag_write_proc *wp, size_t i,
-			  int64_t *row)
+static void fill_instance(struct lag_fill *f, size_t i, int64_t *row)
 {
-	const struct lag_instance_row *r = LAG_INSTANCE_AT(w->m, i);
+	const struct lag_instance_row *r = LAG_INSTANCE_AT(f->w->m, i);
 
-	(void)wp;
 	row[1] = (int64_t)r->comm + 1;
 	row[2] = r->func;
 	row[3] = r->seq;

@@ -21,24 +21,27 @@ static int by_time(const void *left, const void *right, void *state)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int64_t start_of(const struct lag_writer *w, const struct lag_proc *p, size_t i)
+static int64_t start_of(const struct lag_writer *w, struct lag_align_at *clock,
+			const struct lag_proc *p, size_t i)
 {
 	const struct lag_gpu *g = LAG_GPU_AT(p, i);
 
-	return lag_merge_corrected(w->m, p, LAG_GPU_SHAPE_AT(p, g)->dense, g->start_ns);
+	return lag_align_apply_at(&w->m->clock, clock, p->host, LAG_GPU_SHAPE_AT(p, g)->dense,
+				  g->start_ns);
 }
 
 /* Devices of a process are corrected each by itself, so that their order may change. */
 static enum lag_status order_gpu(struct lag_writer *w, struct lag_write_proc *wp)
 {
 	struct lag_vec places = LAG_VEC_SPILLED(struct place, w->m->spill);
+	struct lag_align_at clock = { 0 };
 	size_t n = wp->p->gpu.n;
 	int64_t last = INT64_MIN;
 	bool sorted = true;
 	enum lag_status st;
 
 	for (size_t i = 0; i < n && sorted; i++) {
-		int64_t at = start_of(w, wp->p, i);
+		int64_t at = start_of(w, &clock, wp->p, i);
 
 		if (lag_merge_cancelled(w->m, i))
 			break;
@@ -50,7 +53,7 @@ static enum lag_status order_gpu(struct lag_writer *w, struct lag_write_proc *wp
 	st = lag_vec_resize(&places, n);
 	for (size_t i = 0; i < n && st == LAG_OK; i++) {
 		LAG_VEC_AT(&places, struct place, i) =
-			(struct place){ start_of(w, wp->p, i), (uint32_t)i };
+			(struct place){ start_of(w, &clock, wp->p, i), (uint32_t)i };
 	}
 	if (st == LAG_OK)
 		st = lag_vec_sort(&places, by_time, NULL);

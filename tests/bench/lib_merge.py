@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,8 @@ BIG = int(os.environ.get("LAGGARD_BENCH_EVENTS", "1000000"))
 
 
 def merged(work, run, *options):
-    """Seconds of a merge, and the most memory of its own that it had at once, in MiB."""
+    """Seconds of a merge, seconds of processors, the most memory of its own it had at once in MiB, and MiB in a file."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     merge = subprocess.Popen([LAGGARD, "merge", "-f", "-o", work / "big.db", *options, run], stderr=subprocess.PIPE, text=True)
     most = 0
@@ -30,20 +32,24 @@ def merged(work, run, *options):
     if merge.returncode:
         sys.exit(f"merge: {text}")
     spilled = re.search(r"(\d+) MiB of temporary data", text)
-    return seconds, most / 1024, int(spilled.group(1)) if spilled else 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, cpu, most / 1024, int(spilled.group(1)) if spilled else 0
 
 
 def merging(work):
     """End to end (decode, align, order, tables, indexes) beside SQLite's best load of the same rows alone."""
     timed(BUILD / "mkbig", work / "big", "8", str(BIG))
     timed(BUILD / "mkbig", work / "big4", "8", str(4 * BIG))
-    seconds, memory, _ = merged(work, work / "big")
+    seconds, cpu, memory, _ = merged(work, work / "big")
     _, done = timed(BUILD / "tests/bench/bench_merge", work / "big.db", work / "reference.db")
-    rows, reference = (float(word) for word in done.stdout.split())
+    rows, reference, reference_cpu = (float(word) for word in done.stdout.split())
     line("merge, end to end", rows / seconds, rows / reference, "rows/s", "SQLite's best, load and indexes only", True)
-    four, memory4, _ = merged(work, work / "big4")
-    line("merge, 4 times the events", 4 * BIG / four, BIG / seconds, "events/s", "the same with a quarter", True)
-    small, memory_small, spilled = merged(work, work / "big4", "--memory", "128M")
+    line("merge, per processor", rows / cpu, rows / reference_cpu, "rows/s", "the same; where cores are busy with others",
+         True)
+    four, cpu4, memory4, _ = merged(work, work / "big4")
+    line("merge, 4 times the events", 4 * BIG / cpu4, BIG / cpu, "events/s", "a quarter of them; per processor", True)
+    small, _, memory_small, spilled = merged(work, work / "big4", "--memory", "128M")
     line("merge in --memory 128M", small, four, "s", f"512M; it had {memory_small:.0f} MiB and {spilled} MiB in a file",
          False)
     print(f"{'merge, memory of its own':<34} {memory4:>10.3g} {memory:>10.3g} MiB            {memory4 / memory:>7.2f}x  "
