@@ -12,6 +12,24 @@ struct lag_step_mark {
 	uint32_t r;
 };
 
+/* What a rank calls or runs, in its order; equal numbers are equal symbols. */
+struct lag_step_symbols {
+	uint64_t *what;
+	int64_t *from_ns, *until_ns; /* the call's time on the host, or the kernel's launch */
+	size_t n;
+};
+
+struct lag_step_period {
+	size_t symbols, phase; /* a step is so many symbols; the first whole one begins at phase */
+	bool marked;           /* the host is silent longest where it is cut */
+	bool nested;           /* something repeats within it, and something comes once */
+};
+
+/* The period of a sequence; false where none is found, or where one is that cannot be a step's. Scratch
+ * has room for 8 bytes a symbol. */
+bool lag_steps_find_period(const struct lag_step_symbols *s, void *scratch,
+			   struct lag_step_period *out);
+
 /* From annotations. Leaves marks empty when no rank has any. */
 enum lag_status lag_steps_from_ranges(const struct lag_trace *trace, const char *step_by,
 				      struct lag_vec *marks, char *label, size_t room) LAG_MUST_USE;

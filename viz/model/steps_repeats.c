@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps without annotations: the sequence of communication calls (or, without any, of kernels) repeats
- * once a step. The period is the smallest lag at which 95 % of the symbols equal themselves; the cut
- * between steps is where the rank is silent longest. */
+/* Steps without annotations: the sequence of communication calls (or, where that does not tell, of the
+ * busiest stream's kernels) repeats once a step. All ranks must find steps of one length. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,81 +8,105 @@
 #include "schema/base/map.h"
 #include "viz/model/steps_internal.h"
 
-#define AGREE       0.95
-#define PERIODS_MIN 3     /* fewer is no repetition */
+#define OPS_MIN     3     /* fewer calls than that are no sequence */
 #define SYMBOLS_MAX 20000 /* enough for any period; the search is quadratic in the lag only */
-#define LAG_MAX     5000
-
-struct symbols {
-	uint64_t *what;
-	int64_t *from_ns, *until_ns; /* the call's time on the host, or the kernel's launch */
-	size_t n;
-};
+#define SMALL_BYTES 4096  /* messages about messages: a norm, a loss that is logged now and then */
+#define ALIKE       1.25  /* ranks of one job take steps of one length */
 
 static uint64_t log2_of(int64_t bytes)
 {
 	return bytes > 0 ? (uint64_t)(64 - __builtin_clzll((unsigned long long)bytes)) : 0;
 }
 
-static void take_ops(const struct lag_trace *trace, const struct lag_rank *rank, struct symbols *s)
+static bool is_small(const struct lag_op *op)
 {
+	return op->bytes != LAG_NONE && op->bytes <= SMALL_BYTES;
+}
+
+/* Returns how many small ones there are, taken or not. */
+static size_t take_ops(const struct lag_trace *trace, const struct lag_rank *rank, bool small,
+		       struct lag_step_symbols *s)
+{
+	size_t n_small = 0;
+
+	s->n = 0;
 	for (size_t i = rank->op_begin; i < rank->op_end && s->n < SYMBOLS_MAX; i++) {
 		const struct lag_op *op = &trace->ops[i];
 
+		n_small += is_small(op);
+		if (is_small(op) && !small)
+			continue;
 		s->what[s->n] =
 			lag_hash_pair(lag_hash_pair(op->func, op->comm),
 				      lag_hash_pair(log2_of(op->bytes), (uint64_t)op->peer));
 		s->from_ns[s->n] = op->enter_ns;
 		s->until_ns[s->n++] = op->leave_ns != LAG_NONE ? op->leave_ns : op->enter_ns;
 	}
+	return n_small;
+}
+
+/* The lane that most kernels of the rank run on: only within a lane their order is the program's. */
+static uint32_t busiest_lane(const struct lag_trace *trace, const struct lag_rank *rank)
+{
+	struct lag_map counts = { 0 };
+	uint64_t most = 0;
+	uint32_t lane = 0;
+
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
+		const struct lag_gpu_event *g = &trace->gpu[i];
+		uint64_t n = 0;
+
+		(void)lag_map_find(&counts, g->lane, &n);
+		if (lag_failed(lag_map_set(&counts, g->lane, n + 1)))
+			break;
+		if (n + 1 > most) {
+			most = n + 1;
+			lane = g->lane;
+		}
+	}
+	lag_map_release(&counts);
+	return lane;
 }
 
 static void take_kernels(const struct lag_trace *trace, const struct lag_rank *rank,
-			 struct symbols *s)
+			 struct lag_step_symbols *s)
 {
+	uint32_t lane = busiest_lane(trace, rank);
+
+	s->n = 0;
 	for (size_t i = rank->gpu_begin; i < rank->gpu_end && s->n < SYMBOLS_MAX; i++) {
 		const struct lag_gpu_event *g = &trace->gpu[i];
 
-		if (g->kind != LAG_GPU_KERNEL || g->end_ns == LAG_NONE)
+		if (g->kind != LAG_GPU_KERNEL || g->end_ns == LAG_NONE || g->lane != lane)
 			continue;
-		s->what[s->n] = lag_hash_pair(g->full, g->lane);
+		s->what[s->n] = g->full;
 		s->from_ns[s->n] =
 			g->launch_start_ns != LAG_NONE ? g->launch_start_ns : g->start_ns;
 		s->until_ns[s->n++] = g->launch_end_ns != LAG_NONE ? g->launch_end_ns : g->end_ns;
 	}
 }
 
-/* Smallest lag with enough agreement, 0 = none. */
-static size_t find_period(const struct symbols *s)
+/* The calls' period, where it is the same with small messages and without them: those may come once a
+ * step or once in ten, and which, nothing tells. */
+static bool period_of_ops(const struct lag_trace *trace, const struct lag_rank *rank,
+			  struct lag_step_symbols *s, void *scratch, struct lag_step_period *out)
 {
-	for (size_t lag = 1; lag <= LAG_MAX && lag * PERIODS_MIN <= s->n; lag++) {
-		size_t same = 0, n = s->n - lag;
+	struct lag_step_period large;
+	double n_large;
+	size_t n_small = take_ops(trace, rank, true, s);
 
-		for (size_t i = 0; i < n; i++)
-			same += s->what[i] == s->what[i + lag];
-		if ((double)same >= AGREE * (double)n)
-			return lag;
+	if (s->n < OPS_MIN)
+		return false;
+	if (n_small > 0 && s->n - n_small >= OPS_MIN) {
+		(void)take_ops(trace, rank, false, s);
+		if (!lag_steps_find_period(s, scratch, &large))
+			return false;
+		n_large = (double)s->n / (double)large.symbols;
+		(void)take_ops(trace, rank, true, s);
+		return lag_steps_find_period(s, scratch, out) &&
+		       fabs((double)s->n / (double)out->symbols - n_large) < 1;
 	}
-	return 0;
-}
-
-/* Position in the period before which the rank is silent longest, summed over periods. */
-static size_t find_phase(const struct symbols *s, size_t period)
-{
-	size_t best = 0;
-	double longest = -1;
-
-	for (size_t phase = 0; phase < period; phase++) {
-		double silent = 0;
-
-		for (size_t i = phase ? phase : period; i < s->n; i += period)
-			silent += (double)(s->from_ns[i] - s->until_ns[i - 1]);
-		if (silent > longest) {
-			longest = silent;
-			best = phase;
-		}
-	}
-	return best;
+	return lag_steps_find_period(s, scratch, out);
 }
 
 /* The number of the step that begins at op `first`: the sequence number of its first operation on the
@@ -144,8 +167,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Starts of the periods that begin at symbols phase, phase + period, ...; n of them. */
-static int64_t *step_starts(const struct lag_trace *trace, const struct symbols *s, size_t period,
-			    size_t phase, uint32_t r, size_t n)
+static int64_t *step_starts(const struct lag_trace *trace, const struct lag_step_symbols *s,
+			    size_t period, size_t phase, uint32_t r, size_t n)
 {
 	int64_t *starts = lag_calloc(n, 2 * sizeof(*starts)), *ahead = starts + n;
 	size_t n_ahead = 0;
@@ -167,13 +190,15 @@ static int64_t *step_starts(const struct lag_trace *trace, const struct symbols 
 	return starts;
 }
 
-static enum lag_status mark_rank(const struct lag_trace *trace, const struct symbols *s,
-				 size_t period, size_t phase, int64_t number, uint32_t r,
-				 struct lag_vec *marks)
+/* The mean length of what is marked goes to *length_ns. */
+static enum lag_status mark_rank(const struct lag_trace *trace, const struct lag_step_symbols *s,
+				 const struct lag_step_period *p, int64_t number, uint32_t r,
+				 struct lag_vec *marks, double *length_ns)
 {
 	/* One more start than steps where the last period is followed by a part of one. */
-	size_t n = (s->n - phase) / period, n_starts = (s->n - phase + period - 1) / period;
-	int64_t *starts = step_starts(trace, s, period, phase, r, n_starts);
+	size_t n = (s->n - p->phase) / p->symbols;
+	size_t n_starts = (s->n - p->phase + p->symbols - 1) / p->symbols;
+	int64_t *starts = step_starts(trace, s, p->symbols, p->phase, r, n_starts);
 	enum lag_status status = starts ? LAG_OK : LAG_ERR_SYSTEM;
 
 	for (size_t k = 0; k < n && !lag_failed(status); k++) {
@@ -186,54 +211,79 @@ static enum lag_status mark_rank(const struct lag_trace *trace, const struct sym
 			status = LAG_ERR_SYSTEM;
 		}
 	}
+	if (starts)
+		*length_ns = (double)(starts[n_starts - 1] - starts[0]) / (double)(n_starts - 1);
 	free(starts);
+	return status;
+}
+
+/* What was found over all ranks. */
+struct found {
+	size_t n, n_by_ops, n_sure;
+	double shortest_ns, longest_ns;
+};
+
+static enum lag_status mark_by_repeats(const struct lag_trace *trace, size_t r,
+				       struct lag_step_symbols *s, void *scratch,
+				       struct lag_vec *marks, struct found *found)
+{
+	const struct lag_rank *rank = &trace->ranks[r];
+	struct lag_step_period period;
+	double length_ns = 0;
+	bool by_ops = period_of_ops(trace, rank, s, scratch, &period);
+	enum lag_status status;
+
+	if (!by_ops) {
+		take_kernels(trace, rank, s);
+		if (!lag_steps_find_period(s, scratch, &period))
+			return LAG_OK;
+	}
+	status = mark_rank(
+		trace, s, &period,
+		by_ops ? first_number(trace, rank->op_begin + period.phase, period.symbols) : 0,
+		(uint32_t)r, marks, &length_ns);
+	if (found->n == 0 || length_ns < found->shortest_ns)
+		found->shortest_ns = length_ns;
+	if (length_ns > found->longest_ns)
+		found->longest_ns = length_ns;
+	found->n++;
+	found->n_by_ops += by_ops;
+	/* Layers have kernels that repeat within them; a call once in many is a step's, or a job's. */
+	found->n_sure += period.marked || (by_ops && period.nested);
 	return status;
 }
 
 enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag_vec *marks,
 				       char *label, size_t room)
 {
-	struct symbols s = { 0 };
+	struct lag_step_symbols s = { 0 };
+	struct found found = { 0 };
+	uint64_t *scratch = lag_calloc(SYMBOLS_MAX, sizeof(*scratch));
 	enum lag_status status = LAG_OK;
-	size_t n_found = 0, n_by_ops = 0;
 
 	s.what = lag_calloc(SYMBOLS_MAX, sizeof(*s.what));
 	s.from_ns = lag_calloc(SYMBOLS_MAX, 2 * sizeof(*s.from_ns));
-	if (!s.what || !s.from_ns) {
+	if (!s.what || !s.from_ns || !scratch) {
 		status = LAG_ERR_SYSTEM;
 	} else {
 		s.until_ns = s.from_ns + SYMBOLS_MAX;
 	}
-	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++) {
-		const struct lag_rank *rank = &trace->ranks[r];
-		bool from_ops = rank->op_end - rank->op_begin >= PERIODS_MIN;
-		size_t period, phase;
-
-		s.n = 0;
-		if (from_ops) {
-			take_ops(trace, rank, &s);
-		} else {
-			take_kernels(trace, rank, &s);
-		}
-		period = find_period(&s);
-		if (!period)
-			continue;
-		n_found++;
-		n_by_ops += from_ops;
-		phase = find_phase(&s, period);
-		status = mark_rank(trace, &s, period, phase,
-				   from_ops ? first_number(trace, rank->op_begin + phase, period)
-					    : 0,
-				   (uint32_t)r, marks);
-	}
-	if (n_found) {
-		(void)snprintf(label, room, "repetition of the %s sequence, found on %zu rank%s",
-			       n_by_ops == n_found ? "communication"
-			       : n_by_ops          ? "communication or kernel"
-						   : "kernel",
-			       n_found, n_found == 1 ? "" : "s");
+	for (size_t r = 0; r < trace->n_ranks && !lag_failed(status); r++)
+		status = mark_by_repeats(trace, r, &s, scratch, marks, &found);
+	if (found.longest_ns > ALIKE * found.shortest_ns)
+		marks->n = 0;
+	if (marks->n) {
+		(void)snprintf(label, room, "repetition of the %s sequence, found on %zu rank%s%s",
+			       found.n_by_ops == found.n ? "communication"
+			       : found.n_by_ops          ? "communication or kernel"
+							 : "kernel",
+			       found.n, found.n == 1 ? "" : "s",
+			       found.n_sure == found.n
+				       ? ""
+				       : "; unsure: it may be a part of a step that repeats");
 	}
 	free(s.what);
 	free(s.from_ns);
+	free(scratch);
 	return status;
 }
