@@ -6,22 +6,49 @@
 
 #include "viz/model/roles_internal.h"
 
+#define CHATTY        64 /* collectives of a rank */
+#define KERNELS_APART 32 /* compute kernels between two collectives: fewer is inside a layer */
+#define ALIKE         0.9
+#define DEFAULT_GROUP \
+	"default_pg" /* PyTorch's, of all ranks: where DDP is, and tensor groups are not */
+
+static double compute_kernels(const struct lag_trace *trace, uint32_t r)
+{
+	double n = 0;
+
+	for (size_t i = trace->ranks[r].gpu_begin; i < trace->ranks[r].gpu_end; i++) {
+		n += trace->gpu[i].kind == LAG_GPU_KERNEL &&
+		     trace->gpu[i].class == LAG_CLASS_COMPUTE;
+	}
+	return n;
+}
+
 static void count_traffic(const struct lag_trace *trace, struct lag_comm_traffic *traffic,
 			  uint8_t *called)
 {
+	uint32_t last_r = UINT32_MAX;
+	double kernels = 0;
+
 	for (size_t i = 0; i < trace->n_ops; i++) {
 		const struct lag_op *op = &trace->ops[i];
 		struct lag_comm_traffic *t = &traffic[op->comm];
 		size_t mark = (size_t)op->comm * trace->n_ranks + op->r;
 
+		if (op->r != last_r)
+			kernels = compute_kernels(trace, op->r);
+		last_r = op->r;
 		if (!called[mark]) {
 			called[mark] = 1;
 			t->n_callers++;
+			t->kernels += kernels;
 		}
 		if (op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV ||
 		    op->func == LAG_FUNC_SEND_RECV) {
 			t->n_messages++;
+			t->n_unsplit += op->func == LAG_FUNC_SEND_RECV;
 		} else {
+			t->first_bytes = t->n_collectives ? t->first_bytes : op->bytes;
+			t->n_alike += op->bytes == t->first_bytes;
 			t->n_collectives++;
 		}
 		t->n_scatter_gather +=
@@ -78,6 +105,13 @@ static double calls_per_rank(const struct lag_comm_traffic *t)
 	return t->n_callers ? (double)t->n_collectives / t->n_callers : 0;
 }
 
+/* Many calls, few kernels between them: as inside the layers of a model, not once they are through. */
+static bool is_between_kernels(const struct lag_comm_traffic *t)
+{
+	return calls_per_rank(t) >= CHATTY && t->n_scatter_gather == 0 &&
+	       t->kernels < KERNELS_APART * (double)t->n_collectives;
+}
+
 /* Most collective calls per rank on any communicator smaller than the world: tensor parallelism calls
  * several times per layer and microbatch, data parallelism a few times per step. */
 static enum lag_comm_role data_or_tensor(const struct lag_trace *trace,
@@ -109,8 +143,9 @@ static enum lag_comm_role data_or_tensor(const struct lag_trace *trace,
 	if (most >= 4 * fewest)
 		return LAG_ROLE_DATA;
 	/* Only one kind: gradients are scattered or few; a chatty all-reduce inside a host is tensor. */
-	return traffic[c].n_scatter_gather == 0 && same_host && mine >= 64 ? LAG_ROLE_TENSOR
-									   : LAG_ROLE_DATA;
+	if (is_between_kernels(&traffic[c]))
+		return same_host ? LAG_ROLE_TENSOR : LAG_ROLE_UNSURE;
+	return LAG_ROLE_DATA;
 }
 
 /* Where no smaller communicator is used and there is no pipeline, the whole job is one data-parallel
@@ -133,6 +168,17 @@ static bool is_whole_data(const struct lag_trace *trace, const struct lag_roles 
 	return true;
 }
 
+/* One group of the whole job that reduces the same amount between every few kernels may be a tensor
+ * group or gradients: nothing tells, but that it is the group DDP uses. */
+static enum lag_comm_role whole_data_or_unsure(const struct lag_comm *comm,
+					       const struct lag_comm_traffic *t)
+{
+	return is_between_kernels(t) && (double)t->n_alike >= ALIKE * (double)t->n_collectives &&
+			       strcmp(comm->description, DEFAULT_GROUP) != 0
+		       ? LAG_ROLE_UNSURE
+		       : LAG_ROLE_DATA;
+}
+
 static enum lag_comm_role role_of(const struct lag_trace *trace, const struct lag_roles *roles,
 				  const struct lag_comm_traffic *traffic, size_t c)
 {
@@ -141,16 +187,20 @@ static enum lag_comm_role role_of(const struct lag_trace *trace, const struct la
 	struct shape s = shape_of(trace, roles, comm);
 	bool whole = comm->n_ranks == world_size(trace);
 
-	/* A communicator of one is no parallelism. */
-	if ((t->n_collectives == 0 && t->n_messages == 0) || (comm->n_ranks == 1 && !whole))
+	/* A communicator of one is no parallelism; one of unknown size may be anything. */
+	if (comm->n_ranks < 0 || (t->n_collectives == 0 && t->n_messages == 0) ||
+	    (comm->n_ranks == 1 && !whole))
 		return LAG_ROLE_UNSURE;
-	/* Messages to ranks that nothing is known of may be a pipeline's as well. */
-	if (t->n_collectives == 0 && !s.known)
+	/* Messages to ranks that nothing is known of may be a pipeline's as well, and what is known by its
+	 * kernel's name only may be an all-to-all. */
+	if (t->n_collectives == 0 && (!s.known || t->n_unsplit))
 		return LAG_ROLE_UNSURE;
 	if (t->n_collectives == 0)
 		return s.same_pipeline ? LAG_ROLE_PIPELINE : LAG_ROLE_CONTEXT;
-	if (whole)
-		return is_whole_data(trace, roles, traffic, c) ? LAG_ROLE_DATA : LAG_ROLE_WORLD;
+	if (whole) {
+		return is_whole_data(trace, roles, traffic, c) ? whole_data_or_unsure(comm, t)
+							       : LAG_ROLE_WORLD;
+	}
 	if (t->n_all_to_all * 2 > t->n_collectives)
 		return LAG_ROLE_EXPERT;
 	if (roles->n_stages > 1 && s.known && comm->n_ranks == 2 && s.same_pipeline && s.ends_only)

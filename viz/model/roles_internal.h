@@ -10,8 +10,11 @@ struct lag_comm_traffic {
 	uint64_t n_collectives, n_messages; /* operations as called */
 	uint64_t n_scatter_gather;          /* reduce-scatters and all-gathers among them */
 	uint64_t n_all_to_all;
-	double bytes;
-	uint32_t n_callers; /* ranks that called anything */
+	uint64_t n_unsplit; /* messages of which neither direction nor peer is known */
+	uint64_t n_alike;   /* collectives that carry as much as the first one */
+	int64_t first_bytes;
+	double bytes, kernels; /* kernels: compute kernels of the ranks that called anything */
+	uint32_t n_callers;    /* ranks that called anything */
 };
 
 /* Finds pipeline groups and stages; fills ranks[].stage, ranks[].pipeline, n_stages, n_pipelines.
