@@ -238,7 +238,9 @@ static void place_rest(struct lag_comm_row *comm)
 		at[i].comm_rank = next++;
 	}
 	qsort(at, comm->members.n, sizeof(*at), by_place);
-	if (comm->n_ranks == LAG_NONE || comm->n_ranks < (int64_t)comm->members.n)
+	/* Of a communicator that one rank alone knows, and not how large it is, others have no record. */
+	if (comm->n_ranks == LAG_NONE ? comm->members.n > 1
+				      : comm->n_ranks < (int64_t)comm->members.n)
 		comm->n_ranks = (int64_t)comm->members.n;
 }
 

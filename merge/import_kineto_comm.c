@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators of a Kineto trace: process groups, known by name and rank list. Without any word on the
- * group, one communicator of all ranks is assumed, and said so. */
+ * group, one communicator of all ranks is assumed, and said so; where such operations run on several
+ * streams, each stream's is a group of its own (PyTorch gives each group a stream), and of whom, nothing
+ * tells. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,8 +106,11 @@ static enum lag_status add_comm(struct lag_kineto_work *w, const struct lag_kine
 					  .last_source_seq = LAG_NONE,
 					  .ordered = true };
 	if (assumed) {
-		comm->size = w->several_devices ? LAG_NONE : k->world_size;
-		comm->own_rank = w->several_devices ? LAG_NONE : k->p->rank;
+		comm->stream = op->stream;
+		if (!w->several_devices && !w->several_streams) {
+			comm->size = k->world_size;
+			comm->own_rank = k->p->rank;
+		}
 		return LAG_OK;
 	}
 	complete_group(w, comm);
@@ -130,7 +135,8 @@ enum lag_status lag_kineto_set_comm(struct lag_kineto_work *w, struct lag_kineto
 
 		if (c->assumed != assumed)
 			continue;
-		if (assumed ? !w->several_devices || c->device == op->device
+		if (assumed ? (!w->several_devices || c->device == op->device) &&
+				      (!w->several_streams || c->stream == op->stream)
 			    : c->name == op->coll.group &&
 				      (c->ranks == op->coll.ranks || !op->coll.ranks))
 			return LAG_OK;
@@ -161,18 +167,29 @@ enum lag_status lag_kineto_emit_comm(struct lag_kineto_work *w, const struct lag
 	const char *name = lag_kineto_text(w, comm->name), *ranks = lag_kineto_text(w, comm->ranks);
 	struct lag_record rec;
 	uint32_t id = comm->description;
+	uint64_t apart = 0;
 	enum lag_status st = LAG_OK;
 
 	lag_record_init(&rec, LAG_REC_comm);
 	rec.comm.comm_id = comm->comm_id;
-	rec.comm.hash = lag_group_hash(
-		name, ranks, comm->assumed && w->several_devices ? (uint64_t)comm->device + 1 : 0);
+	if (comm->assumed && w->several_devices)
+		apart = (uint64_t)comm->device + 1;
+	/* The same stream of another rank need not be the same group. */
+	if (comm->assumed && w->several_streams) {
+		apart = lag_hash_pair(lag_hash_pair(apart, (uint64_t)comm->stream),
+				      (uint64_t)w->k->p->rank);
+	}
+	rec.comm.hash = lag_group_hash(name, ranks, apart);
 	rec.comm.n_ranks = comm->size;
 	rec.comm.comm_rank = comm->own_rank;
 	rec.comm.device = comm->device;
 	rec.comm.name = comm->name;
-	if (comm->assumed)
-		st = lag_kineto_string(w->k, LAG_SPAN("assumed: all ranks"), &id, err);
+	if (comm->assumed) {
+		st = lag_kineto_string(w->k,
+				       w->several_streams ? LAG_SPAN("assumed: one group")
+							  : LAG_SPAN("assumed: all ranks"),
+				       &id, err);
+	}
 	rec.comm.description = id;
 	if (!lag_failed(st))
 		st = lag_part_add(&w->k->p->part, &rec, err);

@@ -174,16 +174,34 @@ static enum lag_status emit_op(struct lag_kineto_work *w, struct lag_kineto_op *
 	return lag_failed(st) ? st : lag_part_add(&w->k->p->part, &rec, err);
 }
 
+/* Of a job of two, every group is the same two ranks. */
+static void look_for_groups(struct lag_kineto_work *w)
+{
+	const struct lag_kineto_op *first = NULL;
+
+	for (size_t i = 0; i < w->ops.n && w->k->world_size != 2; i++) {
+		const struct lag_kineto_op *op = &LAG_VEC_AT(&w->ops, struct lag_kineto_op, i);
+
+		if (op->coll.has_group)
+			continue;
+		first = first ? first : op;
+		w->several_streams |= op->stream != first->stream && op->device == first->device;
+	}
+}
+
 static enum lag_status resolve(struct lag_kineto_work *w, struct lag_err *err)
 {
 	enum lag_status st = find_launches(w, err);
 
 	for (size_t i = 0; i < w->ops.n && !lag_failed(st); i++) {
+		set_call(w, &LAG_VEC_AT(&w->ops, struct lag_kineto_op, i));
+		lag_kineto_set_coll(w, &LAG_VEC_AT(&w->ops, struct lag_kineto_op, i));
+	}
+	look_for_groups(w);
+	for (size_t i = 0; i < w->ops.n && !lag_failed(st); i++) {
 		struct lag_kineto_op *op = &LAG_VEC_AT(&w->ops, struct lag_kineto_op, i);
 		struct lag_kineto_comm *comm;
 
-		set_call(w, op);
-		lag_kineto_set_coll(w, op);
 		st = lag_kineto_set_comm(w, op, err);
 		if (lag_failed(st) || op->func == LAG_FUNC_SEND || op->func == LAG_FUNC_RECV)
 			continue;
@@ -212,8 +230,12 @@ static enum lag_status emit(struct lag_kineto_work *w, struct lag_err *err)
 	}
 	if (assumed) {
 		lag_part_note(&w->k->p->part,
-			      "%zu communication kernels without a process group: taken as one "
-			      "communicator of all ranks, numbered by their order",
+			      w->several_streams
+				      ? "%zu communication kernels without a process group, on "
+					"several streams: taken as a communicator for each, of "
+					"unknown members"
+				      : "%zu communication kernels without a process group: taken "
+					"as one communicator of all ranks, numbered by their order",
 			      assumed);
 	}
 	return st;

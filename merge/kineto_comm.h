@@ -11,6 +11,7 @@ struct lag_kineto_comm {
 	uint32_t name, description, ranks;
 	int64_t device; /* assumed communicators of a process with several devices */
 	bool assumed;
+	int64_t stream;          /* of an assumed one */
 	struct lag_vec members;  /* int64_t job rank by communicator rank; empty = not known */
 	struct lag_map peer_seq; /* (peer, direction) -> next number */
 	int64_t next_seq, last_source_seq;
@@ -35,6 +36,7 @@ struct lag_kineto_work {
 		by_external;   /* external id -> 1 + index of the CPU event about a collective */
 	struct lag_map launch; /* correlation -> 1 + api index, of those wanted; 0 = wanted */
 	bool several_devices;
+	bool several_streams; /* of operations without a group: they are of several groups */
 };
 
 static inline const char *lag_kineto_text(const struct lag_kineto_work *w, uint32_t id)

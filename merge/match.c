@@ -54,6 +54,8 @@ static struct lag_instance_row *new_instance(struct matcher *w, uint64_t key,
 					     const struct lag_op_link *link, bool message)
 {
 	const struct lag_comm_row *comm = LAG_COMM_AT(w->m, link->comm);
+	/* Of unknown size: of more than the one that has a record. */
+	uint32_t n_members = comm->n_ranks > 0 ? (uint32_t)comm->n_ranks : 2;
 	struct lag_instance_row *row = lag_vec_push(&w->m->instances);
 
 	if (!row || lag_failed(lag_map_set(&w->instance_of, key, w->m->instances.n - 1)))
@@ -65,7 +67,7 @@ static struct lag_instance_row *new_instance(struct matcher *w, uint64_t key,
 					  .dst = LAG_NONE,
 					  .bytes = LAG_NONE,
 					  .datatype = op->datatype,
-					  .n_members = message ? 2 : (uint32_t)comm->n_ranks };
+					  .n_members = message ? 2 : n_members };
 	return row;
 }
 
