@@ -295,7 +295,10 @@ enum lag_status lag_kineto_emit_complete(struct lag_kineto *k, struct lag_err *e
 	case LAG_KC_DRIVER:
 		return emit_api(k, err);
 	case LAG_KC_CPU_OP:
-		return emit_cpu_op(k, err);
+		/* In 2021 annotations were operators. */
+		return lag_span_begins(text_of(k, LAG_KT_NAME), LAG_SPAN("ProfilerStep#"))
+			       ? emit_annotation(k, err)
+			       : emit_cpu_op(k, err);
 	case LAG_KC_PYTHON:
 		return k->opts && k->opts->cpu_ops ? emit_range(k, LAG_RANGE_CPU_OP, err) : LAG_OK;
 	case LAG_KC_ANNOTATION:
