@@ -27,8 +27,10 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	if (r->world_size != r->n_ranks)
 		lag_buf_printf(&line, " of %" PRIu64, r->world_size);
 	lag_buf_puts(&line, r->world_size == 1 ? " rank, " : " ranks, ");
+	if (r->n_added)
+		lag_buf_printf(&line, "%" PRIu64 " of them added, ", r->n_added);
 	lag_fmt_count(&line, (int64_t)r->n_events);
-	lag_buf_puts(&line, " events, clock error ");
+	lag_buf_printf(&line, " events%s, clock error ", r->n_added ? " more" : "");
 	if (r->n_ranks < 2) {
 		lag_buf_puts(&line, "n/a: one rank");
 	} else if (r->clock_uncertainty_ns == LAG_NONE) {
@@ -93,6 +95,7 @@ static int run(const struct lag_args *args)
 		.inputs = (const char *const *)args->operands,
 		.n_inputs = (size_t)args->n_operands,
 		.output = lag_args_get(args, "output"),
+		.append = lag_args_get(args, "append"),
 		.force = lag_args_has(args, "force"),
 		.align = lag_args_get(args, "align"),
 		.repair_order = lag_args_has(args, "repair-order"),
@@ -138,6 +141,8 @@ static const struct lag_opt options[] = {
 	{ 'o', "output", "FILE",
 	  "write the trace to FILE (default: the first input's name with .db)", "@file" },
 	{ 'f', "force", NULL, "overwrite the output", NULL },
+	{ 0, "append", "TRACE", "add RUN, late ranks, to a merged trace (not with -o, -f, -a)",
+	  "@file" },
 	{ 'a', "align", "METHOD", "how to put the hosts on one clock (default: collective)",
 	  "collective wall none" },
 	{ 0, "repair-order", NULL, "move events that still contradict cause and effect, and say so",
@@ -161,7 +166,8 @@ const struct lag_cmd lag_cmd_merge = {
 		"RUN is a run directory, a .lag file, a PyTorch profiler trace (.json, .json.gz),\n"
 		"an Nsight Systems export (.sqlite), a Flight Recorder dump, an operation table\n"
 		"(.csv), a directory of any, or an archive (.tar.zst, .zip, ...) of one.\n\n"
-		"  laggard merge runs/today -o today.db\n",
+		"  laggard merge runs/today -o today.db\n"
+		"  laggard merge --append today.db late/*.lag\n",
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),
 	.min_operands = 1,

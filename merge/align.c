@@ -12,6 +12,20 @@ const struct lag_aligner *const lag_aligners[] = {
 	NULL
 };
 
+const char *lag_align_basis_name(enum lag_align_basis basis)
+{
+	static const char *const names[] = {
+		[LAG_ALIGN_NOTHING] = "nothing",
+		[LAG_ALIGN_REFERENCE] = "reference",
+		[LAG_ALIGN_COLLECTIVES] = "collectives",
+		[LAG_ALIGN_MESSAGES] = "messages",
+		[LAG_ALIGN_BOTH] = "both",
+		[LAG_ALIGN_WALL] = "wall clock",
+	};
+
+	return names[basis];
+}
+
 /* Row of `device` in force at a raw time; before its first row, that one. NULL without rows. */
 static const struct lag_align_device *device_row(const struct lag_align_result *res,
 						 uint32_t device, int64_t raw_ns)

@@ -60,6 +60,7 @@ struct lag_align_step {
 struct lag_align_input {
 	uint32_t n_hosts, n_devices;
 	const uint32_t *device_host; /* n_devices */
+	uint32_t reference_ref;      /* 1 + the host whose clock is the common one; 0: any */
 	const struct lag_align_member *members;
 	size_t n_members;
 	const struct lag_align_collective *collectives;
@@ -134,6 +135,9 @@ struct lag_align_result {
 	/* Fit per last arriver differed by this much at most (SEMANTICS rule 3); < 0 = cannot tell. */
 	double arriver_bias_ns;
 };
+
+/* "collectives", ... */
+const char *lag_align_basis_name(enum lag_align_basis basis);
 
 struct lag_aligner {
 	const char *name; /* "none", "wall", "collective" */

@@ -35,6 +35,8 @@ static uint32_t choose_reference(const struct lag_align_input *in)
 {
 	uint32_t best = 0;
 	uint32_t most = 0;
+	if (in->reference_ref)
+		return in->reference_ref - 1;
 	uint32_t *n = lag_calloc(in->n_hosts, sizeof(*n));
 	for (uint32_t d = 0; n && d < in->n_devices; d++)
 		n[in->device_host[d]]++;

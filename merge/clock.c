@@ -30,10 +30,10 @@ static void clip_rows(struct lag_merge *m)
 		int64_t last = p->gpu.n ? LAG_GPU_AT(p, p->gpu.n - 1)->start_ns : p->last_ns;
 		bool same = kept && clock->devices[kept - 1].device == row->device;
 
-		if (i + 1 < clock->n_devices && row[1].device == row->device &&
+		if (!p->old && i + 1 < clock->n_devices && row[1].device == row->device &&
 		    row[1].from_ns <= first)
 			continue;
-		if (same && row->from_ns > last)
+		if (!p->old && same && row->from_ns > last)
 			continue;
 		clock->devices[kept++] = *row;
 	}
@@ -123,7 +123,9 @@ static enum lag_status repair(const struct lag_align_input *in, struct lag_align
 
 enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 {
-	const char *name = m->opts->align ? m->opts->align : "collective";
+	const char *name = m->old.is        ? m->old.method
+			   : m->opts->align ? m->opts->align
+					    : "collective";
 	const struct lag_aligner *aligner = aligner_of(name);
 	struct lag_observations o;
 	enum lag_status st;
@@ -132,7 +134,8 @@ enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 		return lag_err_set(err, LAG_ERR_USAGE, "no alignment method '%s'", name);
 	st = lag_observe(m, &o, err);
 	if (st == LAG_OK) {
-		st = aligner->align(&o.in, &m->clock, err);
+		st = m->old.is ? lag_append_align(m, aligner, &o, err)
+			       : aligner->align(&o.in, &m->clock, err);
 		if (!lag_failed(st) && m->opts->repair_order)
 			st = repair(&o.in, &m->clock, err);
 		lag_observations_release(&o);
@@ -229,6 +232,8 @@ static void time_instance(struct lag_merge *m, struct lag_instance_row *row)
 
 void lag_merge_waits(struct lag_merge *m)
 {
-	for (size_t i = 0; i < m->instances.n; i++)
-		time_instance(m, LAG_INSTANCE_AT(m, i));
+	for (size_t i = 0; i < m->instances.n; i++) {
+		if (lag_append_changed(m, i))
+			time_instance(m, LAG_INSTANCE_AT(m, i));
+	}
 }

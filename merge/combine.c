@@ -618,7 +618,7 @@ enum lag_status lag_merge_combine(struct lag_merge *m)
 	struct lag_map of_rank = { 0 };
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+	for (size_t i = m->old.n_procs; i < m->procs.n && st == LAG_OK; i++) {
 		struct lag_proc *p = LAG_PROC_AT(m, i), *other;
 		struct pair pair;
 		uint64_t at = 0;

@@ -279,15 +279,48 @@ static enum lag_status add_undescribed(struct lag_merge *m, struct lag_map *know
 	return st;
 }
 
+static enum lag_status know_members(struct lag_merge *m, struct member_index *index, size_t comm)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t k = 0; k < LAG_COMM_AT(m, comm)->members.n && st == LAG_OK; k++) {
+		st = lag_map_set(&index->by_place,
+				 member_key(comm, member_at(m, comm, k)->comm_rank), k);
+		if (st == LAG_OK)
+			st = note_rank(m, index, comm, k);
+	}
+	return st;
+}
+
+/* Those of the trace that ranks are added to are known by what it says of them. */
+static enum lag_status know_old(struct lag_merge *m, struct lag_map *known,
+				struct member_index *index)
+{
+	enum lag_status st = LAG_OK;
+
+	for (size_t i = 0; i < m->old.n_comms && st == LAG_OK; i++) {
+		const struct lag_comm_row *row = LAG_COMM_AT(m, i);
+		struct lag_rec_comm c = { .hash = row->hash,
+					  .name = row->name,
+					  .description = row->description,
+					  .n_ranks = row->n_ranks };
+
+		st = lag_map_set(known, identity(&c), i);
+		if (st == LAG_OK)
+			st = know_members(m, index, i);
+	}
+	return st;
+}
+
 enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err)
 {
 	enum lag_status (*const passes[])(struct lag_merge *, struct member_index *,
 					  uint32_t) = { add_own_places, add_listed, add_unplaced };
 	struct member_index index = { 0 };
 	struct lag_map known = { 0 };
-	enum lag_status st = LAG_OK;
+	enum lag_status st = know_old(m, &known, &index);
 
-	for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+	for (uint32_t i = m->old.n_procs; i < m->procs.n && st == LAG_OK; i++) {
 		struct lag_proc *p = LAG_PROC_AT(m, i);
 
 		for (size_t c = 0; c < LAG_PART_COUNT(&p->part, comm) && !p->unused; c++) {
@@ -299,12 +332,12 @@ enum lag_status lag_merge_comms(struct lag_merge *m, struct lag_err *err)
 			st = add_undescribed(m, &known, i);
 	}
 	for (size_t pass = 0; pass < sizeof(passes) / sizeof(passes[0]); pass++) {
-		for (uint32_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+		for (uint32_t i = m->old.n_procs; i < m->procs.n && st == LAG_OK; i++) {
 			if (!LAG_PROC_AT(m, i)->unused)
 				st = passes[pass](m, &index, i);
 		}
 	}
-	for (size_t i = 0; i < m->procs.n; i++) {
+	for (size_t i = m->old.n_procs; i < m->procs.n; i++) {
 		if (!LAG_PROC_AT(m, i)->unused)
 			find_parents(m, LAG_PROC_AT(m, i));
 	}

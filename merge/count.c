@@ -104,7 +104,9 @@ static enum lag_status list_entries(const struct lag_merge *m, const struct lag_
 			    (!is_message(op->func) && op->sources != LAG_OP_FROM_NAME &&
 			     op->seq != LAG_NONE && lag_map_find(true_numbers, link->comm, &one)))
 				continue;
-			link->seq = LAG_NONE;
+			/* What was counted before stays so. */
+			if (!p->old)
+				link->seq = LAG_NONE;
 			link->by_order = true;
 			if (is_message(op->func) && (op->peer == LAG_NONE || link->comm_rank < 0))
 				continue;
@@ -171,6 +173,21 @@ static void narrow(const struct lag_merge *m, const struct entry *e, struct run 
 	}
 }
 
+/* Whether those that were counted in an earlier merge have the numbers that they would get now. */
+static bool counted_alike(const struct lag_merge *m, const struct entry *e, const struct run *runs,
+			  size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, e[runs[i].first].proc);
+
+		for (size_t k = runs[i].first; k < runs[i].last && p->old; k++) {
+			if (LAG_OP_LINK_AT(p, e[k].op)->seq != (int64_t)(k - runs[i].first))
+				return false;
+		}
+	}
+	return true;
+}
+
 static void number(struct lag_merge *m, const struct entry *e, const struct run *runs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -206,6 +223,7 @@ static enum lag_status number_sequence(struct lag_merge *m, const struct entry *
 		narrow(m, e, runs.items, runs.n);
 		good = agree(e, runs.items, runs.n);
 	}
+	good = good && counted_alike(m, e, runs.items, runs.n);
 	if (good) {
 		number(m, e, runs.items, runs.n);
 	} else {

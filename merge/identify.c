@@ -17,8 +17,7 @@ static uint64_t count_work(const struct lag_part *part)
 	       LAG_PART_COUNT(part, memset) + LAG_PART_COUNT(part, op);
 }
 
-/* Ranges and calls without any GPU or communication event are a helper's, unless it says its rank. */
-static bool may_be_rank(const struct lag_part *part)
+bool lag_merge_may_be_rank(const struct lag_part *part)
 {
 	return count_work(part) > 0 || (part->process.rank != LAG_NONE &&
 					LAG_PART_COUNT(part, range) + LAG_PART_COUNT(part, api) +
@@ -76,6 +75,10 @@ static enum lag_status find_hosts(struct lag_merge *m)
 
 		if (p->part_of_ref)
 			continue;
+		if (p->old) {
+			st = lag_map_set(&known, key, p->host);
+			continue;
+		}
 		if (lag_map_find(&known, key, &at)) {
 			p->host = (uint32_t)at;
 			row = &LAG_VEC_AT(&m->hosts, struct lag_host_row, at);
@@ -133,7 +136,7 @@ static enum lag_status drop_duplicates(struct lag_merge *m)
 	struct lag_map seen = { 0 };
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+	for (size_t i = m->old.n_procs; i < m->procs.n && st == LAG_OK; i++) {
 		struct lag_proc *p = LAG_PROC_AT(m, i), *other, *less;
 		uint64_t key = process_key(p), at = 0;
 
@@ -157,7 +160,7 @@ static enum lag_status drop_duplicates(struct lag_merge *m)
 
 /* ---- runs ---- */
 
-/* The run most processes belong to; 0 when none names one. */
+/* The run most processes belong to; 0 when none names one. Ranks are added to the run of the others. */
 static enum lag_status main_run(const struct lag_merge *m, int64_t *run, size_t *n_runs)
 {
 	struct lag_map counts = { 0 };
@@ -169,7 +172,7 @@ static enum lag_status main_run(const struct lag_merge *m, int64_t *run, size_t 
 		const struct lag_proc *p = LAG_PROC_AT(m, i);
 		uint64_t n = 0;
 
-		if (p->unused || !p->part.process.run_id || !may_be_rank(&p->part))
+		if (p->unused || !p->part.process.run_id || !lag_merge_may_be_rank(&p->part))
 			continue;
 		(void)lag_map_find(&counts, (uint64_t)p->part.process.run_id, &n);
 		st = lag_map_set(&counts, (uint64_t)p->part.process.run_id, ++n);
@@ -179,6 +182,8 @@ static enum lag_status main_run(const struct lag_merge *m, int64_t *run, size_t 
 		}
 	}
 	*n_runs = counts.n;
+	if (m->old.is && m->run_id)
+		*run = m->run_id;
 	lag_map_release(&counts);
 	return st;
 }
@@ -221,13 +226,14 @@ static bool fits_run(const struct lag_proc *p, const struct run_extent *ex)
 	       p->last_ns + RUN_APART_NS >= ex->first_ns;
 }
 
-static enum lag_status drop_other_runs(struct lag_merge *m)
+static enum lag_status drop_other_runs(struct lag_merge *m, struct lag_err *err)
 {
 	struct run_extent ex = { 0 };
 	size_t n_runs = 0, n_joined = 0;
 	int64_t run = 0;
 	enum lag_status st = main_run(m, &run, &n_runs);
 
+	m->run_id = run;
 	if (st != LAG_OK || n_runs < 2)
 		return st;
 	st = measure_run(m, run, &ex);
@@ -235,12 +241,18 @@ static enum lag_status drop_other_runs(struct lag_merge *m)
 		struct lag_proc *p = LAG_PROC_AT(m, i);
 
 		if (p->unused || !p->part.process.run_id || p->part.process.run_id == run ||
-		    !may_be_rank(&p->part))
+		    !lag_merge_may_be_rank(&p->part))
 			continue;
 		if (fits_run(p, &ex)) {
 			st = lag_map_set(&ex.ranks, (uint64_t)p->part.process.rank, 1);
 			n_joined++;
 			continue;
+		}
+		if (m->old.is) {
+			st = lag_err_set(err, LAG_ERR_INPUT, "%s: of run %s, and %s is of run %s",
+					 p->part.path, lag_merge_text(m, p->part.process.run_id),
+					 m->opts->append, lag_merge_text(m, run));
+			break;
 		}
 		set_aside(m, p, LAG_SOURCE_OK, "of another run, not used");
 		lag_merge_find(m, 1, "mixed_runs", LAG_ABOUT(p->part.process.rank, LAG_NONE, 1),
@@ -282,12 +294,12 @@ static enum lag_status take_told_ranks(struct lag_merge *m)
 {
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+	for (size_t i = m->old.n_procs; i < m->procs.n && st == LAG_OK; i++) {
 		struct lag_proc *p = LAG_PROC_AT(m, i), *other, *loser;
 		int64_t rank = p->part.process.rank;
 		uint64_t at = 0;
 
-		if (p->unused || rank < 0 || !may_be_rank(&p->part))
+		if (p->unused || rank < 0 || !lag_merge_may_be_rank(&p->part))
 			continue;
 		if (rank >= WORLD_MAX) {
 			lag_merge_find(m, 1, "rank", LAG_ABOUT(LAG_NONE, LAG_NONE, 1),
@@ -420,7 +432,7 @@ enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)
 	enum lag_status st = drop_duplicates(m);
 
 	if (st == LAG_OK)
-		st = drop_other_runs(m);
+		st = drop_other_runs(m, err);
 	if (st == LAG_OK)
 		st = lag_merge_combine(m);
 	if (st == LAG_OK)
@@ -429,6 +441,8 @@ enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)
 		st = take_told_ranks(m);
 	if (st == LAG_OK)
 		st = give_ranks(m);
+	if (st == LAG_ERR_INPUT)
+		return st;
 	if (st != LAG_OK)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to identify processes");
 	if (!m->rank_proc.n)

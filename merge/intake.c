@@ -266,7 +266,7 @@ static enum lag_status adopt_pool(struct lag_merge *m, struct lag_pool *pool)
 	if (!ids)
 		return LAG_ERR_SYSTEM;
 	/* Into an empty one it goes as it is. */
-	if (m->pool_ids.n == 1) {
+	if (m->pool_ids.n == 1 && !m->old.is) {
 		lag_pool_release(&m->pool);
 		m->pool = *pool;
 		*pool = (struct lag_pool){ 0 };

@@ -98,6 +98,9 @@ static enum lag_status join(struct matcher *w, uint32_t index, uint32_t proc, ui
 		LAG_COMM_AT(w->m, link->comm)->n_twice++;
 		return LAG_OK;
 	}
+	/* What belonged to none before has no row that could say so now. */
+	if (p->old && !link->instance_ref)
+		return LAG_OK;
 	member = lag_vec_push(&w->m->members);
 	if (!member)
 		return LAG_ERR_SYSTEM;
@@ -140,7 +143,13 @@ static enum lag_status match_op(struct matcher *w, uint32_t proc, uint32_t op)
 		    stream_key(link->comm, message ? (uint64_t)rec->func : 100u + proc, src, dst),
 		    link->seq)))
 		return LAG_ERR_SYSTEM;
-	if (!lag_map_find(&w->instance_of, key, &at)) {
+	if (p->old && link->instance_ref) {
+		at = link->instance_ref - 1;
+		if (lag_failed(lag_map_set(&w->instance_of, key, at)))
+			return LAG_ERR_SYSTEM;
+	} else if (!lag_map_find(&w->instance_of, key, &at)) {
+		if (p->old)
+			return LAG_OK;
 		at = w->m->instances.n;
 		row = new_instance(w, key, rec, link, message);
 		if (!row)
@@ -206,6 +215,8 @@ static void check_instance(struct matcher *w, struct lag_instance_row *row)
 	const struct lag_rec_op *a = op_of(w->m, first);
 	struct lag_comm_row *comm = LAG_COMM_AT(w->m, row->comm);
 
+	if (row->src == LAG_NONE && comm->n_ranks != LAG_NONE)
+		row->n_members = (uint32_t)comm->n_ranks;
 	row->bytes = bytes_of(row, a);
 	for (const struct lag_instance_member *at = member_at(w->m, first->next_ref); at;
 	     at = member_at(w->m, at->next_ref)) {
@@ -351,6 +362,9 @@ enum lag_status lag_merge_match(struct lag_merge *m, struct lag_err *err)
 	for (size_t i = 0; i < m->instances.n && st == LAG_OK; i++) {
 		if (lag_merge_cancelled(m, i))
 			st = LAG_ERR_LIMIT;
+		/* One of an old trace that names none of its operations says nothing. */
+		if (!LAG_INSTANCE_AT(m, i)->first_ref)
+			continue;
 		check_instance(&w, LAG_INSTANCE_AT(m, i));
 		check_missing(&w, (uint32_t)i);
 	}

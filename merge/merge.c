@@ -44,6 +44,8 @@ static enum lag_status do_process(void *state, size_t i, struct lag_err *err)
 	const struct pass *pass = state;
 	enum lag_status st = LAG_OK;
 
+	if (LAG_PROC_AT(pass->m, i)->old)
+		return lag_merge_advance(pass->m, 1, err);
 	if (!pass->used || !LAG_PROC_AT(pass->m, i)->unused)
 		st = pass->stage(pass->m, (uint32_t)i, err);
 	return st == LAG_OK ? lag_merge_advance(pass->m, 1, err) : st;
@@ -97,22 +99,24 @@ static enum lag_status sift_and_pair(struct lag_merge *m, uint32_t proc, struct 
 /* Why nothing could be used, in one line. */
 static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err *err)
 {
-	const struct lag_source_row *s = m->sources.items;
+	size_t n_sources = m->sources.n - m->old.n_sources;
+	const struct lag_source_row *s;
 
-	if (!m->sources.n) {
+	if (!n_sources) {
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: no trace files in it",
 				   m->opts->inputs[0]);
 	}
-	if (!m->procs.n && m->sources.n == 1)
+	s = &LAG_VEC_AT(&m->sources, struct lag_source_row, m->old.n_sources);
+	if (m->procs.n == m->old.n_procs && n_sources == 1)
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", s->path, s->note);
-	if (!m->procs.n) {
+	if (m->procs.n == m->old.n_procs) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "none of %zu files is a usable trace; the first: %s: %s",
-				   m->sources.n, s->path, s->note);
+				   n_sources, s->path, s->note);
 	}
 	return lag_err_set(err, LAG_ERR_INPUT,
 			   "%s: no GPU or communication event in any of %zu recordings", s->path,
-			   m->procs.n);
+			   m->procs.n - m->old.n_procs);
 }
 
 static enum lag_status count_and_match(struct lag_merge *m, struct lag_err *err)
@@ -135,16 +139,24 @@ static enum lag_status align_and_time(struct lag_merge *m, struct lag_err *err)
 /* Units of work of the phase between reading and writing: passes over the processes. */
 #define N_PASSES 6
 
-static enum lag_status merge_in_memory(struct lag_merge *m, struct lag_err *err)
+static enum lag_status merge_in_memory(struct lag_merge *m, const char *output, struct lag_err *err)
 {
-	enum lag_status st = lag_merge_intake(m, err);
+	enum lag_status st = LAG_OK;
+	size_t n_ranks;
 
+	if (m->opts->append)
+		st = lag_append_load(m, output, err);
+	n_ranks = m->rank_proc.n;
+	if (st == LAG_OK)
+		st = lag_merge_intake(m, err);
 	lag_merge_phase(m, LAG_MERGE_MATCH, N_PASSES * m->procs.n);
 	if (st == LAG_OK)
 		st = each_proc(m, false, sift_and_pair, err);
+	if (st == LAG_OK && m->old.is)
+		st = lag_append_check(m, err);
 	if (st == LAG_OK)
 		st = lag_merge_identify(m, err);
-	if (st == LAG_OK && !m->rank_proc.n && !(m->opts->keep_empty && m->procs.n))
+	if (st == LAG_OK && m->rank_proc.n == n_ranks && !(m->opts->keep_empty && m->procs.n))
 		return nothing_usable(m, err);
 	if (st == LAG_OK)
 		st = each_proc(m, true, lag_merge_gather, err);
@@ -169,8 +181,11 @@ static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_re
 
 	if (st != LAG_OK)
 		return st;
-	st = lag_merge_write(m, tmp.path, receipt, err);
-	return lag_temporary_end(&tmp, st, err);
+	if (m->old.is)
+		st = lag_append_copy(m, tmp.fd, err);
+	if (st == LAG_OK)
+		st = lag_merge_write(m, tmp.path, receipt, err);
+	return lag_temporary_end(&tmp, m->old.is, st, err);
 }
 
 /* At any time of any device, as the trace's readers state it; INT64_MAX = unknown. */
@@ -208,7 +223,10 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 	receipt->n_ranks = m->rank_proc.n;
 	receipt->world_size = (uint64_t)m->world_size;
 	receipt->n_hosts = m->hosts.n;
-	receipt->n_findings = m->findings.n;
+	for (size_t i = m->old.n_procs; i < m->procs.n && m->old.is; i++)
+		receipt->n_added += LAG_PROC_AT(m, i)->rank != LAG_NONE;
+	receipt->n_findings = m->old.n_findings + m->findings.n;
+	receipt->n_warnings = m->old.n_warnings;
 	for (size_t i = 0; i < m->findings.n; i++) {
 		receipt->n_warnings +=
 			LAG_VEC_AT(&m->findings, struct lag_finding_row, i).severity > 0;
@@ -226,8 +244,10 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 	if (!opts->n_inputs)
 		return lag_err_set(err, LAG_ERR_USAGE, "nothing to merge");
 	st = check_opts(opts, err);
-	if (st == LAG_OK)
-		st = lag_output_choose(opts, receipt->output, sizeof(receipt->output), err);
+	if (st == LAG_OK) {
+		st = (opts->append ? lag_output_append : lag_output_choose)(
+			opts, receipt->output, sizeof(receipt->output), err);
+	}
 	if (st != LAG_OK)
 		return st;
 	st = lag_output_tmp(opts, receipt->output, folder, sizeof(folder), err);
@@ -237,7 +257,7 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 	if (st == LAG_OK)
 		st = lag_merge_open_spill(&m, folder, err);
 	if (st == LAG_OK)
-		st = merge_in_memory(&m, err);
+		st = merge_in_memory(&m, receipt->output, err);
 	if (st == LAG_OK)
 		st = write_and_rename(&m, receipt, err);
 	if (st == LAG_OK)

@@ -29,8 +29,10 @@ struct lag_merge_progress {
 struct lag_merge_opts {
 	const char *const *inputs; /* run directories, trace files, archives */
 	size_t n_inputs;
-	const char *output;      /* NULL = made from the first input's name */
-	bool force;              /* overwrite output */
+	const char *output; /* NULL = made from the first input's name */
+	const char *
+		append; /* merged trace that the inputs are added to, which is the output; or NULL */
+	bool force;     /* overwrite output */
 	const char *align;       /* aligner's name; NULL = "collective" */
 	bool repair_order;       /* move what contradicts cause and effect on the common clock */
 	const char *from;        /* importer that reads every input; NULL = as their content says */
@@ -51,6 +53,7 @@ struct lag_merge_opts {
 /* For the closing line. */
 struct lag_merge_receipt {
 	char output[4096];
+	uint64_t n_added; /* ranks, of n_ranks; events are counted as added ones then */
 	uint64_t n_files, n_processes, n_ranks, world_size, n_hosts;
 	uint64_t n_events;            /* rows in EVENT tables */
 	uint64_t spill_bytes;         /* size of the temporary file; 0: none was needed */
@@ -59,7 +62,10 @@ struct lag_merge_receipt {
 	uint64_t n_findings, n_warnings; /* all, and those that are not mere notes */
 };
 
-/* LAG_OK: output exists and is whole. LAG_WARN: the same, and a finding is a warning or an error.
+/* With append: what is in the trace is kept as it is, save what the new ranks change; any failure, and any
+ * interruption, leaves the old file.
+ *
+ * LAG_OK: output exists and is whole. LAG_WARN: the same, and a finding is a warning or an error.
  * Failures leave no file: LAG_ERR_INPUT (nothing usable), LAG_ERR_USAGE (unknown aligner, output
  * exists), LAG_ERR_SYSTEM, LAG_ERR_LIMIT (cancelled). */
 enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,

@@ -111,6 +111,37 @@ enum lag_status lag_output_choose(const struct lag_merge_opts *opts, char *outpu
 	return check_place(output, room - 32, opts->force, err);
 }
 
+enum lag_status lag_output_append(const struct lag_merge_opts *opts, char *output, size_t room,
+				  struct lag_err *err)
+{
+	struct stat sb;
+	char *full;
+
+	if (opts->output || opts->force || opts->align || opts->repair_order) {
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "--append: the trace stays where it is, on the clock that it is "
+				   "on (no -o, -f, -a, --repair-order)");
+	}
+	for (size_t i = 0; i < opts->n_inputs; i++) {
+		if (stat(opts->inputs[i], &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 &&
+		    may_be_overwritten(opts->inputs[i], &sb)) {
+			return lag_err_set(err, LAG_ERR_INPUT,
+					   "%s: is a merged trace: recordings can be added to one",
+					   opts->inputs[i]);
+		}
+	}
+	if (lstat(opts->append, &sb) != 0)
+		return lag_err_errno(err, LAG_ERR_INPUT, "%s", opts->append);
+	full = S_ISLNK(sb.st_mode) ? realpath(opts->append, NULL) : strdup(opts->append);
+	if (!full)
+		return lag_err_errno(err, LAG_ERR_INPUT, "%s", opts->append);
+	output[0] = '\0';
+	if (strlen(full) + 32 < room)
+		memcpy(output, full, strlen(full) + 1);
+	free(full);
+	return output[0] ? LAG_OK : lag_err_set(err, LAG_ERR_USAGE, "output path too long");
+}
+
 /* Where temporary data go: where the user said, else beside the output, whose disk has to have room for
  * much the same amount. */
 enum lag_status lag_output_tmp(const struct lag_merge_opts *opts, const char *output, char *out,
@@ -207,9 +238,11 @@ enum lag_status lag_temporary_make(const char *output, struct lag_temporary *tmp
 	return LAG_OK;
 }
 
-enum lag_status lag_temporary_end(struct lag_temporary *tmp, enum lag_status st,
+enum lag_status lag_temporary_end(struct lag_temporary *tmp, bool sync, enum lag_status st,
 				  struct lag_err *err)
 {
+	if (st == LAG_OK && sync && fsync(tmp->fd) != 0 && errno != EINVAL)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", tmp->path);
 	if (st == LAG_OK && rename(tmp->path, tmp->output) != 0) {
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot rename to %s", tmp->path,
 				   tmp->output);

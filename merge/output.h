@@ -9,6 +9,10 @@
 enum lag_status lag_output_choose(const struct lag_merge_opts *opts, char *output, size_t room,
 				  struct lag_err *err) LAG_MUST_USE;
 
+/* The same for opts->append, a trace, to which merged traces cannot be added. */
+enum lag_status lag_output_append(const struct lag_merge_opts *opts, char *output, size_t room,
+				  struct lag_err *err) LAG_MUST_USE;
+
 /* Folder for temporary data. */
 enum lag_status lag_output_tmp(const struct lag_merge_opts *opts, const char *output, char *out,
 			       size_t room, struct lag_err *err) LAG_MUST_USE;
@@ -24,8 +28,8 @@ struct lag_temporary {
 enum lag_status lag_temporary_make(const char *output, struct lag_temporary *tmp,
 				   struct lag_err *err) LAG_MUST_USE;
 
-/* st LAG_OK: it becomes the output; else it goes. Returns st, or why it could not become it. */
-enum lag_status lag_temporary_end(struct lag_temporary *tmp, enum lag_status st,
+/* st LAG_OK: it becomes the output (sync: when it is on the disk, since that has a whole one now); else it goes. Returns st, or why it could not become it. */
+enum lag_status lag_temporary_end(struct lag_temporary *tmp, bool sync, enum lag_status st,
 				  struct lag_err *err) LAG_MUST_USE;
 
 #endif

@@ -79,6 +79,8 @@ struct lag_proc {
 	uint32_t pool_ref;         /* 1 + index of the pool that the part's ids still are of */
 	uint32_t part_of_ref; /* 1 + index of the process that this one's records were put into */
 	bool combined;        /* with that of another source */
+	bool old; /* of the trace that late ranks are added to: operations only, on the common clock */
+	int64_t first_launch_id; /* of an old one */
 	bool unused; /* helper, duplicate, other run, earlier restart: its events are not written */
 };
 

@@ -107,6 +107,7 @@ void lag_merge_release(struct lag_merge *m)
 	lag_map_release(&m->rank_proc);
 	lag_align_release(&m->clock);
 	release_pool_ids(m);
+	lag_append_release(&m->old);
 	lag_pool_release(&m->pool);
 	lag_spill_free(m->spill);
 }
@@ -220,6 +221,9 @@ int64_t lag_merge_corrected(const struct lag_merge *m, const struct lag_proc *p,
 {
 	if (raw_ns == LAG_NONE)
 		return LAG_NONE;
+	/* On the common clock already. */
+	if (p->old)
+		return raw_ns;
 	int64_t at = lag_align_apply(&m->clock, p->host, dense, raw_ns);
 
 	/* What a process did on its host goes with its device, so that it keeps its order. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
+#include "merge/append.h"
 #include "merge/merge.h"
 #include "merge/parallel.h"
 #include "merge/rows.h"
@@ -33,6 +34,8 @@ struct lag_merge {
 	struct lag_vec findings;   /* struct lag_finding_row */
 	struct lag_map rank_proc;  /* rank -> proc index */
 	int64_t world_size;        /* LAG_NONE unknown */
+	int64_t run_id;            /* string, 0 unknown */
+	struct lag_old old;        /* what was merged before, where ranks are added to it */
 	uint32_t n_devices;
 	struct lag_vec device_host; /* uint32_t by dense device */
 	struct lag_vec device_proc; /* uint32_t by dense device */
@@ -123,6 +126,9 @@ void lag_merge_rename_ids(struct lag_merge *m, struct lag_proc *p);
 
 /* Hosts, duplicates, mixed runs, restarts, ranks, devices. */
 enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
+
+/* Ranges and calls without any GPU or communication event are a helper's, unless it says its rank. */
+bool lag_merge_may_be_rank(const struct lag_part *part);
 
 /* One array of GPU events by start, without those that overrun their stream, tied to the host calls
  * (then by start, too) that launched them. One process. */

@@ -112,16 +112,18 @@ enum lag_status lag_merge_trust(struct lag_merge *m, struct lag_err *err)
 {
 	struct lag_map told = { 0 };
 	enum lag_status st = LAG_OK;
-	uint64_t n_cut = 0;
+	uint64_t n_cut = 0, n_bad = m->old.n_quarantined + m->quarantine.n;
 
 	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
 		const struct lag_proc *p = LAG_PROC_AT(m, i);
 
 		if (p->rank == LAG_NONE)
 			continue;
+		n_cut += p->part.clean_exit == 0;
+		if (p->old)
+			continue;
 		find_losses(m, p);
 		find_failures(m, p);
-		n_cut += p->part.clean_exit == 0;
 		st = find_clock_steps(m, p, &told);
 	}
 	lag_map_release(&told);
@@ -132,10 +134,10 @@ enum lag_status lag_merge_trust(struct lag_merge *m, struct lag_err *err)
 			" processes did not end in an orderly way (killed, or still running)",
 			n_cut);
 	}
-	if (m->quarantine.n) {
-		lag_merge_find(m, 1, "quarantine", LAG_ABOUT(LAG_NONE, LAG_NONE, m->quarantine.n),
-			       "%zu events have times that cannot be true and are left out",
-			       m->quarantine.n);
+	if (n_bad) {
+		lag_merge_find(m, 1, "quarantine", LAG_ABOUT(LAG_NONE, LAG_NONE, n_bad),
+			       "%" PRIu64 " events have times that cannot be true and are left out",
+			       n_bad);
 	}
 	return st == LAG_OK ? st : lag_err_set(err, st, "no memory for findings");
 }

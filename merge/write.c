@@ -89,7 +89,7 @@ static enum lag_status list_procs(struct lag_writer *w)
 	for (int64_t r = 0; r < w->m->world_size; r++) {
 		struct lag_write_proc *wp;
 
-		if (!lag_map_find(&w->m->rank_proc, (uint64_t)r, &at))
+		if (!lag_map_find(&w->m->rank_proc, (uint64_t)r, &at) || LAG_PROC_AT(w->m, at)->old)
 			continue;
 		wp = lag_vec_push(&w->procs);
 		if (!wp)
@@ -102,9 +102,9 @@ static enum lag_status list_procs(struct lag_writer *w)
 }
 
 static enum lag_status list_job(struct jobs *jobs, enum lag_rows rows, struct lag_write_proc *wp,
-				int64_t first_id, size_t n)
+				int64_t first_id, size_t from, size_t n)
 {
-	for (size_t at = 0; at < n; at += RUN_ROWS) {
+	for (size_t at = from; at < n; at += RUN_ROWS) {
 		struct job *job = lag_vec_push(&jobs->list);
 
 		if (!job)
@@ -120,13 +120,16 @@ static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
 {
 	struct lag_writer *w = jobs->w;
 	int64_t next_id[LAG_ROWS_LIMIT];
+	/* All ranks have one, or none has. */
+	bool pyramid = !w->m->opts->no_pyramid &&
+		       (!w->m->old.is || w->m->old.last_id[LAG_TABLE_pyramid_lane]);
 	struct job *facts = lag_vec_push(&jobs->list);
 	enum lag_status st = facts ? LAG_OK : LAG_ERR_SYSTEM;
 
 	for (int t = 0; t < LAG_ROWS_LIMIT; t++)
-		next_id[t] = 1;
+		next_id[t] = w->m->old.last_id[lag_row_sources[t].table] + 1;
 	/* First, since each is one piece of work, however many events there are. */
-	for (size_t i = 0; i < w->procs.n && st == LAG_OK && !w->m->opts->no_pyramid; i++) {
+	for (size_t i = 0; i < w->procs.n && st == LAG_OK && pyramid; i++) {
 		struct job *job = lag_vec_push(&jobs->list);
 
 		if (job)
@@ -142,11 +145,12 @@ static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
 			wp->first_id[t] = next_id[t];
 			next_id[t] += (int64_t)n;
 			*n_events += lag_row_sources[t].counts ? n : 0;
-			st = list_job(jobs, t, wp, wp->first_id[t], n);
+			st = list_job(jobs, t, wp, wp->first_id[t], 0, n);
 		}
 	}
 	if (st == LAG_OK)
-		st = list_job(jobs, LAG_ROWS_INSTANCE, NULL, 1, w->m->instances.n);
+		st = list_job(jobs, LAG_ROWS_INSTANCE, NULL, 1, w->m->old.n_instances,
+			      w->m->instances.n);
 	return st;
 }
 
@@ -209,7 +213,10 @@ enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 	if (m->opts->rename_path)
 		st = lag_renames_load(m->opts->rename_path, &w.renames, err);
 	if (st == LAG_OK)
-		st = lag_db_writer_open(path, &opts, &w.db, err);
+		st = m->old.is ? lag_db_writer_reopen(path, &w.db, err)
+			       : lag_db_writer_open(path, &opts, &w.db, err);
+	if (st == LAG_OK && m->old.is)
+		st = lag_append_change(m, w.db, err);
 	if (st == LAG_OK)
 		st = write_all(&w, receipt, err);
 	release(&w);

@@ -42,6 +42,8 @@ static enum lag_status write_meta(struct lag_writer *w, struct lag_err *err)
 
 	if (st == LAG_OK)
 		st = meta_int(w, "world_size", w->m->world_size, err);
+	if (st == LAG_OK && w->m->run_id)
+		st = meta(w, "run_id", lag_merge_text(w->m, w->m->run_id), err);
 	if (st == LAG_OK)
 		st = meta(w, "clock_method", clock->method, err);
 	if (st == LAG_OK)
@@ -75,7 +77,7 @@ static enum lag_status write_sources(struct lag_writer *w, struct lag_err *err)
 			row[1] = LAG_TEXT(unknown);
 		st = lag_db_insert(w->db, LAG_TABLE_host, row, COUNT(row), err);
 	}
-	for (size_t i = 0; i < w->m->sources.n && st == LAG_OK; i++) {
+	for (size_t i = w->m->old.n_sources; i < w->m->sources.n && st == LAG_OK; i++) {
 		const struct lag_source_row *s =
 			&LAG_VEC_AT(&w->m->sources, struct lag_source_row, i);
 		struct lag_value row[] = {
@@ -231,17 +233,20 @@ static enum lag_status write_comms(struct lag_writer *w, struct lag_err *err)
 
 static enum lag_status write_quarantine(struct lag_writer *w, struct lag_err *err)
 {
+	int64_t first_id = w->m->old.last_id[LAG_TABLE_quarantine] + 1;
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < w->m->quarantine.n && st == LAG_OK; i++) {
 		const struct lag_quarantine_row *q =
 			&LAG_VEC_AT(&w->m->quarantine, struct lag_quarantine_row, i);
-		struct lag_value row[] = {
-			LAG_INT((int64_t)i + 1), LAG_INT(LAG_PROC_AT(w->m, q->proc)->rank),
-			LAG_TEXT(q->record),     LAG_TEXT(q->reason),
-			LAG_INT(q->start_ns),    LAG_INT(q->end_ns),
-			LAG_INT(q->name),        LAG_INT(q->correlation)
-		};
+		struct lag_value row[] = { LAG_INT(first_id + (int64_t)i),
+					   LAG_INT(LAG_PROC_AT(w->m, q->proc)->rank),
+					   LAG_TEXT(q->record),
+					   LAG_TEXT(q->reason),
+					   LAG_INT(q->start_ns),
+					   LAG_INT(q->end_ns),
+					   LAG_INT(q->name),
+					   LAG_INT(q->correlation) };
 
 		st = lag_db_insert(w->db, LAG_TABLE_quarantine, row, COUNT(row), err);
 	}
@@ -250,12 +255,13 @@ static enum lag_status write_quarantine(struct lag_writer *w, struct lag_err *er
 
 static enum lag_status write_findings(struct lag_writer *w, struct lag_err *err)
 {
+	int64_t first_id = w->m->old.last_id[LAG_TABLE_finding] + 1;
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < w->m->findings.n && st == LAG_OK; i++) {
 		const struct lag_finding_row *f =
 			&LAG_VEC_AT(&w->m->findings, struct lag_finding_row, i);
-		struct lag_value row[] = { LAG_INT((int64_t)i + 1),
+		struct lag_value row[] = { LAG_INT(first_id + (int64_t)i),
 					   LAG_INT(f->severity),
 					   LAG_TEXT(f->kind),
 					   LAG_INT(f->rank),
@@ -273,7 +279,7 @@ static enum lag_status write_pool(struct lag_writer *w, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < w->m->pool.configs.n && st == LAG_OK; i++) {
+	for (size_t i = w->m->old.n_configs; i < w->m->pool.configs.n && st == LAG_OK; i++) {
 		const struct lag_rec_launch_config *c =
 			&LAG_VEC_AT(&w->m->pool.configs, struct lag_rec_launch_config, i);
 		int64_t row[10] = { (int64_t)i + 1,
@@ -289,7 +295,8 @@ static enum lag_status write_pool(struct lag_writer *w, struct lag_err *err)
 
 		st = lag_db_insert_ints(w->db, LAG_TABLE_launch_config, row, 10, err);
 	}
-	for (size_t i = 0; i < lag_strtab_count(&w->m->pool.strings) && st == LAG_OK; i++) {
+	for (size_t i = w->m->old.n_strings;
+	     i < lag_strtab_count(&w->m->pool.strings) && st == LAG_OK; i++) {
 		struct lag_value row[] = { LAG_INT((int64_t)i),
 					   LAG_TEXT(lag_merge_text(w->m, (int64_t)i)) };
 
@@ -306,7 +313,7 @@ enum lag_status lag_write_facts(struct lag_writer *w, struct lag_err *err)
 	};
 	enum lag_status st = LAG_OK;
 
-	for (uint32_t i = 0; i < w->m->procs.n && st == LAG_OK; i++) {
+	for (uint32_t i = w->m->old.n_procs; i < w->m->procs.n && st == LAG_OK; i++) {
 		st = write_process(w, i, err);
 		if (st == LAG_OK && LAG_PROC_AT(w->m, i)->rank != LAG_NONE)
 			st = write_devices(w, LAG_PROC_AT(w->m, i), err);

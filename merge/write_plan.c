@@ -190,7 +190,8 @@ enum lag_status lag_write_names(struct lag_writer *w, struct lag_err *err)
 			uint32_t name = LAG_VEC_AT(names, uint32_t, k);
 			uint64_t seen;
 
-			if (lag_map_find(&done, name, &seen))
+			if (lag_map_find(&done, name, &seen) ||
+			    lag_map_find(&w->m->old.named, name, &seen))
 				continue;
 			st = lag_map_set(&done, name, 1);
 			if (st != LAG_OK) {

@@ -104,7 +104,7 @@ static enum lag_status list_segments(struct lag_writer *w, struct place *places,
 				     struct lag_err *err)
 {
 	enum lag_status st = LAG_OK;
-	int64_t last_id = 0;
+	int64_t last_id = w->m->old.last_id[LAG_TABLE_pyramid_lane];
 	size_t n = 0;
 
 	for (size_t i = 0; i < w->procs.n && st == LAG_OK; i++) {

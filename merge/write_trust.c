@@ -11,20 +11,6 @@ static int64_t rounded(double value)
 	return isfinite(value) && fabs(value) < 9e18 ? llround(value) : LAG_NONE;
 }
 
-static const char *basis_name(enum lag_align_basis basis)
-{
-	static const char *const names[] = {
-		[LAG_ALIGN_NOTHING] = "nothing",
-		[LAG_ALIGN_REFERENCE] = "reference",
-		[LAG_ALIGN_COLLECTIVES] = "collectives",
-		[LAG_ALIGN_MESSAGES] = "messages",
-		[LAG_ALIGN_BOTH] = "both",
-		[LAG_ALIGN_WALL] = "wall clock",
-	};
-
-	return names[basis];
-}
-
 /* A device's row (rank given) says only what that adds to its host's. */
 static enum lag_status write_map_row(struct lag_writer *w, const struct lag_align_segment *s,
 				     int64_t rank, double own_ns, struct lag_err *err)
@@ -43,7 +29,7 @@ static enum lag_status write_map_row(struct lag_writer *w, const struct lag_alig
 		LAG_TEXT(w->m->clock.method),
 		LAG_INT(s->n_observations),
 		LAG_INT(bound || own_ns < 0 ? LAG_NONE : rounded(own_ns)),
-		LAG_TEXT(bound ? basis_name(s->basis) : NULL),
+		LAG_TEXT(bound ? lag_align_basis_name(s->basis) : NULL),
 	};
 
 	return lag_db_insert(w->db, LAG_TABLE_clock_map, row, COUNT(row), err);
@@ -62,7 +48,7 @@ static enum lag_status write_device_map(struct lag_writer *w, const struct lag_a
 	if (d->device >= w->m->n_devices)
 		return LAG_OK;
 	p = LAG_PROC_AT(w->m, LAG_VEC_AT(&w->m->device_proc, uint32_t, d->device));
-	if (LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense != d->device)
+	if (p->old || LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense != d->device)
 		return LAG_OK;
 	s.host = p->host;
 	return write_map_row(w, &s, p->rank, d->own_ns, err);
@@ -105,8 +91,10 @@ enum lag_status lag_write_clock(struct lag_writer *w, struct lag_err *err)
 	const struct lag_align_result *clock = &w->m->clock;
 	enum lag_status st = LAG_OK;
 
-	for (size_t i = 0; i < clock->n_segments && st == LAG_OK; i++)
-		st = write_map_row(w, &clock->segments[i], LAG_NONE, 0, err);
+	for (size_t i = 0; i < clock->n_segments && st == LAG_OK; i++) {
+		if (clock->segments[i].host >= w->m->old.n_hosts)
+			st = write_map_row(w, &clock->segments[i], LAG_NONE, 0, err);
+	}
 	for (size_t i = 0; i < clock->n_devices && st == LAG_OK; i++)
 		st = write_device_map(w, &clock->devices[i], err);
 	for (size_t i = 0; i < clock->n_repairs && st == LAG_OK; i++)

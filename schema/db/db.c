@@ -10,6 +10,7 @@
 #include "schema/base/buf.h"
 #include "schema/base/mem.h"
 #include "schema/db/db_internal.h"
+#include "schema/sql/change.sql.h"
 #include "schema/sql/create.sql.h"
 #include "schema/sql/identity.sql.h"
 
@@ -156,15 +157,10 @@ enum lag_status lag_db_connect_readonly(const char *path, struct lag_db **out, s
 	return st;
 }
 
-enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_err *err)
+/* What a connection to a file that came from anywhere goes through, or ends with. */
+static enum lag_status admit(const char *path, struct lag_db **out, enum lag_status st,
+			     struct lag_err *err)
 {
-	enum lag_status st;
-
-	*out = NULL;
-	st = check_is_sqlite(path, err);
-	if (lag_failed(st))
-		return st;
-	st = lag_db_connect_readonly(path, out, err);
 	if (st == LAG_OK)
 		trust_tables_only((*out)->sqlite);
 	if (st == LAG_OK)
@@ -174,6 +170,31 @@ enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_er
 	lag_db_close(*out);
 	*out = NULL;
 	return lag_err_wrap(err, "%s", path);
+}
+
+enum lag_status lag_db_open(const char *path, struct lag_db **out, struct lag_err *err)
+{
+	enum lag_status st;
+
+	*out = NULL;
+	st = check_is_sqlite(path, err);
+	if (lag_failed(st))
+		return st;
+	return admit(path, out, lag_db_connect_readonly(path, out, err), err);
+}
+
+enum lag_status lag_db_open_rw(const char *path, struct lag_db **out, struct lag_err *err)
+{
+	enum lag_status st;
+
+	*out = NULL;
+	st = check_is_sqlite(path, err);
+	if (lag_failed(st))
+		return st;
+	st = connect(path, SQLITE_OPEN_READWRITE, out, err);
+	if (st == LAG_OK)
+		st = lag_db_exec(*out, lag_sql_change, err);
+	return admit(path, out, st, err);
 }
 
 enum lag_status lag_db_create(const char *path, struct lag_db **out, struct lag_err *err)

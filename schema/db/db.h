@@ -22,6 +22,11 @@ struct lag_stmt; /* owned by the caller between prepare and free; not longer tha
 enum lag_status lag_db_open(const char *path, struct lag_db **out,
 			    struct lag_err *err) LAG_MUST_USE;
 
+/* The same for changing it: the caller's own copy, which is removed when anything fails, since there is
+ * no journal to roll back. */
+enum lag_status lag_db_open_rw(const char *path, struct lag_db **out,
+			       struct lag_err *err) LAG_MUST_USE;
+
 /* Makes an empty database at path, which must not exist or be empty, tuned for one bulk load. */
 enum lag_status lag_db_create(const char *path, struct lag_db **out,
 			      struct lag_err *err) LAG_MUST_USE;

@@ -57,23 +57,33 @@ static enum lag_status open_sql(struct lag_db_writer *w, struct lag_err *err)
 	return st == LAG_OK ? lag_db_writer_begin(w, err) : st;
 }
 
+static struct lag_db_writer *new_writer(const char *path, enum lag_db_writer_kind kind)
+{
+	struct lag_db_writer *w = lag_calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->kind = kind;
+	w->file.fd = -1;
+	w->path = strdup(path);
+	(void)pthread_mutex_init(&w->lock, NULL);
+	lag_row_log_init(&w->log, w->path);
+	if (w->path)
+		return w;
+	lag_db_writer_close(w);
+	return NULL;
+}
+
 enum lag_status lag_db_writer_open(const char *path, const struct lag_db_writer_opts *opts,
 				   struct lag_db_writer **out, struct lag_err *err)
 {
-	struct lag_db_writer *w = lag_calloc(1, sizeof(*w));
+	struct lag_db_writer *w = new_writer(path, opts ? opts->writer : LAG_DB_WRITER_PAGES);
 	enum lag_status st;
 
 	*out = NULL;
 	if (!w)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	w->kind = opts ? opts->writer : LAG_DB_WRITER_PAGES;
-	w->file.fd = -1;
-	w->path = strdup(path);
-	(void)pthread_mutex_init(&w->lock, NULL);
-	lag_row_log_init(&w->log, w->path);
-	if (!w->path) {
-		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	} else if (w->kind == LAG_DB_WRITER_SQL) {
+	if (w->kind == LAG_DB_WRITER_SQL) {
 		st = open_sql(w, err);
 	} else {
 		st = lag_db_pages_open(w, err);
@@ -84,6 +94,36 @@ enum lag_status lag_db_writer_open(const char *path, const struct lag_db_writer_
 	}
 	*out = w;
 	return LAG_OK;
+}
+
+enum lag_status lag_db_writer_reopen(const char *path, struct lag_db_writer **out,
+				     struct lag_err *err)
+{
+	struct lag_db_writer *w = new_writer(path, LAG_DB_WRITER_SQL);
+	enum lag_status st;
+
+	*out = NULL;
+	if (!w)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
+	w->reopened = true;
+	st = lag_db_open_rw(path, &w->db, err);
+	if (st == LAG_OK && prepare_all(w, err) != LAG_OK)
+		st = lag_err_set(err, LAG_ERR_INPUT, "%s: merged by another laggard: merge again",
+				 path);
+	if (st == LAG_OK)
+		st = lag_db_exec(w->db, lag_sql_begin, err);
+	if (st != LAG_OK) {
+		lag_db_writer_close(w);
+		return st;
+	}
+	*out = w;
+	return LAG_OK;
+}
+
+enum lag_status lag_db_writer_prepare(struct lag_db_writer *w, const char *sql, const char **tail,
+				      struct lag_stmt **out, struct lag_err *err)
+{
+	return lag_stmt_prepare(w->db, sql, tail, out, err);
 }
 
 /* Length of the well-formed UTF-8 character at p, 0 when there is none. */
@@ -224,10 +264,14 @@ enum lag_status lag_db_insert_ints(struct lag_db_writer *w, enum lag_table table
 
 enum lag_status lag_db_writer_finish(struct lag_db_writer *w, struct lag_err *err)
 {
-	enum lag_status st = w->kind == LAG_DB_WRITER_SQL ? lag_db_exec(w->db, lag_sql_index, err)
-							  : lag_db_pages_finish(w, err);
+	enum lag_status st = LAG_OK;
 
-	if (st == LAG_OK)
+	if (w->kind == LAG_DB_WRITER_PAGES) {
+		st = lag_db_pages_finish(w, err);
+	} else if (!w->reopened) {
+		st = lag_db_exec(w->db, lag_sql_index, err);
+	}
+	if (st == LAG_OK && !w->reopened)
 		st = lag_db_exec(w->db, lag_sql_views, err);
 	if (st == LAG_OK)
 		st = lag_db_exec(w->db, lag_sql_finish, err);

@@ -56,6 +56,16 @@ struct lag_db_writer_opts {
 enum lag_status lag_db_writer_open(const char *path, const struct lag_db_writer_opts *opts,
 				   struct lag_db_writer **out, struct lag_err *err) LAG_MUST_USE;
 
+/* Begins to add to the trace at path, which has all tables and indexes already. New ids lie behind those
+ * that are there; all rows are inserted by SQLite. LAG_ERR_INPUT: no trace of this schema. */
+enum lag_status lag_db_writer_reopen(const char *path, struct lag_db_writer **out,
+				     struct lag_err *err) LAG_MUST_USE;
+
+/* What a trace that is added to needs besides: a statement that changes rows (freed by the caller before
+ * the writer is closed). For the thread that inserts. */
+enum lag_status lag_db_writer_prepare(struct lag_db_writer *w, const char *sql, const char **tail,
+				      struct lag_stmt **out, struct lag_err *err) LAG_MUST_USE;
+
 /* One row; n is the table's number of columns. Ids of an EVENT table ascend from row to row (and lie
  * before or after those of a run, db_run.h). For one thread at a time. What SQLite refuses may come to
  * light at the end only. */

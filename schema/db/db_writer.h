@@ -13,6 +13,7 @@
 struct lag_db_writer {
 	enum lag_db_writer_kind kind;
 	char *path;
+	bool reopened;     /* tables, indexes and views were there before */
 	struct lag_db *db; /* pages: only before and after they are written */
 	struct lag_stmt *insert[LAG_TABLE_LIMIT];
 	struct lag_buf text;  /* cleaned copy of a value */

@@ -84,7 +84,7 @@ CREATE TABLE launch_config (
 
 -- EVENT: kernels, copies and sets on the GPU. end_ns NULL: still running when recording ended.
 CREATE TABLE gpu_event (
-  id INTEGER PRIMARY KEY,           -- ascending by (rank, start_ns)
+  id INTEGER PRIMARY KEY,           -- ascending by (rank, start_ns); added ranks last
   rank INTEGER NOT NULL,
   kind INTEGER NOT NULL,            -- 0 kernel, 1 copy, 2 set
   device INTEGER NOT NULL,
@@ -331,7 +331,7 @@ CREATE TABLE finding (
 -- Level of detail of gpu_event, so that any window is drawn without reading events: each rank's time as
 -- a whole (device, context and stream NULL), and each of its streams'.
 CREATE TABLE pyramid_lane (
-  id INTEGER PRIMARY KEY,           -- ascending by rank; a rank's own first
+  id INTEGER PRIMARY KEY,           -- ascending by rank (added ranks last); a rank's own first
   rank INTEGER NOT NULL,
   device INTEGER,
   context INTEGER,
