@@ -47,7 +47,7 @@ def detail(work, events):
                          " (SELECT sum(n_events) FROM pyramid_lane WHERE device IS NULL)").fetchone()
     db.close()
     line("level of detail, bytes an event", size / n, 1.5, "B/event", "the aim", False)
-    program("bench_frames", work / "with.db", False)
+    program("bench_frames", False, work / "with.db")
 
 
 def main():
