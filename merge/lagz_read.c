@@ -33,8 +33,9 @@ struct lag_packed_reader {
 	struct lag_vec values;           /* int64_t, column after column */
 	struct lag_vec chunks;           /* struct chunk_start */
 	const char *texts;
-	uint8_t *packed, *raw; /* LAG_PACKED_RAW_MAX and what zstd makes of it at worst */
-	size_t packed_room;
+	uint8_t *packed, *raw; /* grown to the largest block so far */
+	size_t packed_room, raw_room;
+	size_t packed_max; /* what zstd makes of LAG_PACKED_RAW_MAX at worst */
 	ZSTD_DCtx *zstd;
 };
 
@@ -231,6 +232,19 @@ static enum lag_status read_packed(struct lag_packed_reader *rd, struct lag_pack
 	return LAG_OK;
 }
 
+/* Most files are far smaller than the largest block allowed; what was there is not kept. */
+static bool make_room(uint8_t **bytes, size_t *room, size_t n)
+{
+	if (n <= *room && *bytes)
+		return true;
+	free(*bytes);
+	*room = n > 4096 ? n : 4096;
+	*bytes = malloc(*room);
+	if (!*bytes)
+		*room = 0;
+	return *bytes != NULL;
+}
+
 /* LAG_OK: a block is open. LAG_WARN: it was unreadable. LAG_END: no more. */
 static enum lag_status next_block(struct lag_packed_reader *rd, struct lag_err *err)
 {
@@ -244,11 +258,14 @@ static enum lag_status next_block(struct lag_packed_reader *rd, struct lag_err *
 		return err ? err->status : LAG_ERR_INPUT;
 	if ((size_t)n < sizeof(b) || b.magic != LAG_PACKED_BLOCK_MAGIC || b.index != rd->index ||
 	    b.n_records > BLOCK_RECORDS || b.raw_bytes > LAG_PACKED_RAW_MAX ||
-	    b.packed_bytes > rd->packed_room) {
+	    b.packed_bytes > rd->packed_max) {
 		/* Where the next block begins cannot be known. */
 		note_damage(rd, &rd->damage.bad_records);
 		return LAG_END;
 	}
+	if (!make_room(&rd->packed, &rd->packed_room, b.packed_bytes) ||
+	    !make_room(&rd->raw, &rd->raw_room, b.raw_bytes))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to unpack");
 	st = read_packed(rd, &b, &whole, &cut, err);
 	if (st != LAG_OK)
 		return st;
@@ -262,8 +279,8 @@ static enum lag_status next_block(struct lag_packed_reader *rd, struct lag_err *
 	rd->n = b.n_records;
 	rd->n_seen += whole ? b.n_records : BLOCK_RECORDS;
 	if (whole && rd->n &&
-	    ZSTD_decompressDCtx(rd->zstd, rd->raw, LAG_PACKED_RAW_MAX, rd->packed,
-				b.packed_bytes) == b.raw_bytes &&
+	    ZSTD_decompressDCtx(rd->zstd, rd->raw, rd->raw_room, rd->packed, b.packed_bytes) ==
+		    b.raw_bytes &&
 	    open_block(rd, b.raw_bytes))
 		return LAG_OK;
 	note_damage(rd, &rd->damage.bad_chunks);
@@ -320,12 +337,10 @@ enum lag_status lag_packed_open(struct lag_input *in, struct lag_packed_reader *
 		rd->in = in;
 		rd->values.item_size = sizeof(int64_t);
 		rd->chunks.item_size = sizeof(struct chunk_start);
-		rd->packed_room = ZSTD_compressBound(LAG_PACKED_RAW_MAX);
-		rd->packed = malloc(rd->packed_room);
-		rd->raw = malloc(LAG_PACKED_RAW_MAX);
+		rd->packed_max = ZSTD_compressBound(LAG_PACKED_RAW_MAX);
 		rd->zstd = ZSTD_createDCtx();
 	}
-	if (!rd || !rd->packed || !rd->raw || !rd->zstd) {
+	if (!rd || !rd->zstd) {
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory to unpack");
 	} else {
 		st = read_header(rd, err);
