@@ -408,7 +408,7 @@ static bool all_rows(struct state *st, const struct path *path, struct lag_clock
 		size_t from = at;
 		while (at < n && p[at].device == d)
 			at++;
-		ok = device_rows(st, d, p + from, at - from, scratch);
+		ok = device_rows(st, d, n ? p + from : NULL, at - from, scratch);
 	}
 	free(scratch);
 	return ok;
