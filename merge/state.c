@@ -227,8 +227,9 @@ int64_t lag_merge_corrected(const struct lag_merge *m, const struct lag_proc *p,
 	int64_t at = lag_align_apply(&m->clock, p->host, dense, raw_ns);
 
 	/* What a process did on its host goes with its device, so that it keeps its order. */
-	if (dense == LAG_HOST_CLOCK && m->clock.n_repairs && p->devices.n)
+	if (dense == LAG_HOST_CLOCK && m->clock.n_repairs && p->devices.n) {
 		at += lag_align_shift(&m->clock,
 				      LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense, at);
+	}
 	return at;
 }
