@@ -148,9 +148,10 @@ static enum lag_status list_jobs(struct jobs *jobs, uint64_t *n_events)
 			st = list_job(jobs, t, wp, wp->first_id[t], 0, n);
 		}
 	}
-	if (st == LAG_OK)
+	if (st == LAG_OK) {
 		st = list_job(jobs, LAG_ROWS_INSTANCE, NULL, 1, w->m->old.n_instances,
 			      w->m->instances.n);
+	}
 	return st;
 }
 
@@ -212,9 +213,10 @@ enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 
 	if (m->opts->rename_path)
 		st = lag_renames_load(m->opts->rename_path, &w.renames, err);
-	if (st == LAG_OK)
+	if (st == LAG_OK) {
 		st = m->old.is ? lag_db_writer_reopen(path, &w.db, err)
 			       : lag_db_writer_open(path, &opts, &w.db, err);
+	}
 	if (st == LAG_OK && m->old.is)
 		st = lag_append_change(m, w.db, err);
 	if (st == LAG_OK)

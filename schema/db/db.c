@@ -161,7 +161,7 @@ enum lag_status lag_db_connect_readonly(const char *path, struct lag_db **out, s
 static enum lag_status admit(const char *path, struct lag_db **out, enum lag_status st,
 			     struct lag_err *err)
 {
-	if (st == LAG_OK)
+	if (st == LAG_OK && *out)
 		trust_tables_only((*out)->sqlite);
 	if (st == LAG_OK)
 		st = check_identity(*out, err);
@@ -192,7 +192,7 @@ enum lag_status lag_db_open_rw(const char *path, struct lag_db **out, struct lag
 	if (lag_failed(st))
 		return st;
 	st = connect(path, SQLITE_OPEN_READWRITE, out, err);
-	if (st == LAG_OK)
+	if (st == LAG_OK && *out)
 		st = lag_db_exec(*out, lag_sql_change, err);
 	return admit(path, out, st, err);
 }

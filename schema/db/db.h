@@ -12,7 +12,7 @@
 #include "schema/record/record.h" /* LAG_NONE */
 
 #define LAG_DB_APPLICATION_ID 0x4c616747 /* "LagG": PRAGMA application_id of every merged trace */
-#define LAG_DB_VERSION        1          /* PRAGMA user_version */
+#define LAG_DB_VERSION        2          /* PRAGMA user_version */
 
 struct lag_db;   /* owned by the caller between open/create and close */
 struct lag_stmt; /* owned by the caller between prepare and free; not longer than its lag_db */

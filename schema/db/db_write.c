@@ -107,9 +107,10 @@ enum lag_status lag_db_writer_reopen(const char *path, struct lag_db_writer **ou
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 	w->reopened = true;
 	st = lag_db_open_rw(path, &w->db, err);
-	if (st == LAG_OK && prepare_all(w, err) != LAG_OK)
+	if (st == LAG_OK && prepare_all(w, err) != LAG_OK) {
 		st = lag_err_set(err, LAG_ERR_INPUT, "%s: merged by another laggard: merge again",
 				 path);
+	}
 	if (st == LAG_OK)
 		st = lag_db_exec(w->db, lag_sql_begin, err);
 	if (st != LAG_OK) {

@@ -7,4 +7,4 @@ PRAGMA cache_size = -65536;
 -- Sorting an index may not fit into memory.
 PRAGMA temp_store = FILE;
 PRAGMA application_id = 1281451847;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

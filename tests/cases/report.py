@@ -25,7 +25,7 @@ def empty(path):
     db = sqlite3.connect(path)
     db.executescript(SCHEMA)
     db.execute("PRAGMA application_id=%d" % 0x4C616747)
-    db.execute("PRAGMA user_version=1")
+    db.execute("PRAGMA user_version=2")
     return db
 
 

@@ -179,9 +179,10 @@ static void add_notes(const struct what_if *w)
 			       (unsigned long long)f->n_unexplained,
 			       (unsigned long long)f->n_forced);
 	}
-	if (lag_opmodel_applies(w->trace))
+	if (lag_opmodel_applies(w->trace)) {
 		lag_table_note(w->out, "an operation table: report operations has the slowdown by "
 				       "type, stage and worker");
+	}
 	if (w->stragglers->withheld[0])
 		lag_table_note(w->out, "scenarios are withheld: %s", w->stragglers->withheld);
 }
