@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program in a real terminal: a private tmux server, keys in, screens out."""
+import itertools
 import os
 import shutil
 import subprocess
@@ -16,8 +17,11 @@ def need_tmux():
 class Session:
     """One program on one terminal of the given size. Use it in a `with` block."""
 
+    numbers = itertools.count()
+
     def __init__(self, command, width, height, term, env=None):
-        self.socket = f"laggard-test-{os.getpid()}-{term}-{width}"
+        # A server that was told to end may still be there: none is met twice.
+        self.socket = f"laggard-test-{os.getpid()}-{next(Session.numbers)}"
         self.command = command
         self.size = (width, height)
         environ = {"TERM": term, **(env or {})}
