@@ -272,10 +272,15 @@ static bool move_to_file(struct lag_spill *spill, struct lag_spill_block *b, siz
 
 static bool grow_plain(struct lag_spill *spill, struct lag_spill_block *b, size_t bytes)
 {
-	size_t ahead = b->bytes + b->bytes / 2;
+	size_t ahead = b->bytes + b->bytes / 2, room;
 	char *at;
 
-	if (ahead > bytes && spill->used + (ahead - b->bytes) <= spill->budget)
+	/* At the end of the budget all that is left of it, not an item at a time: what is grown next goes
+	 * to the file. */
+	room = spill->used < spill->budget ? spill->budget - spill->used : 0;
+	if (ahead >= FILE_MIN && ahead - b->bytes > room)
+		ahead = b->bytes + room;
+	if (ahead > bytes)
 		bytes = ahead;
 	at = realloc(b->at, bytes);
 	if (!at)
