@@ -114,16 +114,16 @@ static size_t count_rows(struct lag_foreign *f, bool *damaged)
 	struct lag_err err = { 0 };
 	struct lag_foreign_rows *rows;
 	size_t n = 0;
-	int64_t sum = 0;
+	uint64_t sum = 0; /* damaged cells may hold anything */
 
 	assert_int_equal(lag_foreign_rows_open(f, "t", columns, 1, &rows, &err), LAG_OK);
 	while (lag_foreign_rows_next(rows, &err) == LAG_OK) {
-		sum += lag_foreign_int(rows, 0);
+		sum += (uint64_t)lag_foreign_int(rows, 0);
 		n++;
 	}
 	*damaged = lag_foreign_rows_damaged(rows);
 	lag_foreign_rows_close(rows);
-	assert_true(sum > 0);
+	assert_true(sum != 0);
 	return n;
 }
 
