@@ -272,7 +272,8 @@ static bool knots(const struct repair *r, struct lag_align_result *out)
 		/* Events at one moment share the largest of their shifts. */
 		if (!last && b->at_ns == e->at_ns)
 			continue;
-		if (first)
+		/* The first that is told, which need not be the first event: it may share its moment. */
+		if (!v.n || LAG_VEC_AT(&v, struct lag_align_repair, v.n - 1).device != e->device)
 			ok = push_knot(&v, e->device, e->at_ns - fade, 0);
 		ok = ok && push_knot(&v, e->device, e->at_ns, e->shift);
 		if (last)

@@ -426,8 +426,9 @@ static enum lag_status bound_segments(struct build *b, bool trusted, struct lag_
 		seg->bound_lo_ns = seg->offset_ns + bounds[seg->host].lo_ns - set;
 		seg->bound_hi_ns = seg->offset_ns + bounds[seg->host].hi_ns + set;
 		double u = fmax(fabs(bounds[seg->host].lo_ns), fabs(bounds[seg->host].hi_ns));
+		/* The reference is its own bound: that says nothing of what its devices' times are worth. */
 		if (!trusted)
-			seg->uncertainty_ns = isfinite(u) ? u : -1;
+			seg->uncertainty_ns = isfinite(u) && seg->host != s->reference ? u : -1;
 	}
 	free(bounds);
 	free(windows);

@@ -120,7 +120,7 @@ static bool sample(struct work *w, const struct lag_align_collective *c, double 
 							lag_clock_x(w->s->view, m->host, m->end_ns),
 							at - (m->host == ref && e->n == 1 ? others
 											  : zero),
-							at - mean_of(e),
+							e->n > 1 ? at - mean_of(e) : NAN,
 							weight,
 							m->end_ns };
 		}

@@ -217,7 +217,7 @@ static bool emit(struct state *st, struct lag_align_device row)
 		rows->n ? &LAG_VEC_AT(rows, struct lag_align_device, rows->n - 1) : NULL;
 	if (last && last->device == row.device &&
 	    (row.uncertainty_ns < 0) == (last->uncertainty_ns < 0) &&
-	    fabs(row.uncertainty_ns - last->uncertainty_ns) <= ALIKE * last->uncertainty_ns) {
+	    fabs(row.uncertainty_ns - last->uncertainty_ns) <= ALIKE * fabs(last->uncertainty_ns)) {
 		last->uncertainty_ns = fmax(last->uncertainty_ns, row.uncertainty_ns);
 		last->own_ns = fmax(last->own_ns, row.own_ns);
 		return true;
@@ -301,7 +301,8 @@ static bool device_rows(struct state *st, uint32_t device, const struct lag_cloc
 	}
 	for (size_t i = 0; i < n; i++) {
 		scratch[i] = p[i].err_ns - st->constant[host];
-		scratch[n + i] = p[i].own_ns;
+		/* A lone end differs from no other of its host: that shows nothing of its device. */
+		scratch[n + i] = isnan(p[i].own_ns) ? st->factor * st->t->device_ns : p[i].own_ns;
 	}
 	for (size_t w = 0; w < windows; w++) {
 		size_t lo = w * n / windows;
