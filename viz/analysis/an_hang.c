@@ -82,7 +82,7 @@ static void tell_suspect(const struct lag_hang *h, const struct lag_hang_suspect
 		break;
 	case LAG_HANG_BLOCKED:
 		lag_buf_printf(out, "called and not started: on its GPU runs %.100s",
-			       lag_hang_running(h->trace, (uint32_t)s->r));
+			       lag_hang_running(h, (uint32_t)s->r));
 		break;
 	case LAG_HANG_TOGETHER:
 		lag_buf_puts(out, "every member has started: communication hangs here");

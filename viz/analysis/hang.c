@@ -30,15 +30,19 @@ static bool is_message(uint8_t func)
 	return func == LAG_FUNC_SEND || func == LAG_FUNC_RECV || func == LAG_FUNC_SEND_RECV;
 }
 
-const char *lag_hang_running(const struct lag_trace *t, uint32_t r)
+const char *lag_hang_running(const struct lag_hang *h, uint32_t r)
 {
-	const struct lag_rank *rank = &t->ranks[r];
+	return h->running[r];
+}
 
-	for (size_t i = rank->gpu_end; i > rank->gpu_begin; i--) {
-		if (t->gpu[i - 1].end_ns == LAG_NONE && t->gpu[i - 1].class != LAG_CLASS_COMM)
-			return lag_trace_text(t, t->gpu[i - 1].name);
+static void find_running(struct lag_hang *h)
+{
+	const struct lag_trace *t = h->trace;
+
+	for (size_t i = 0; i < t->n_gpu; i++) {
+		if (t->gpu[i].end_ns == LAG_NONE && t->gpu[i].class != LAG_CLASS_COMM)
+			h->running[t->gpu[i].r] = lag_trace_text(t, t->gpu[i].name);
 	}
-	return NULL;
 }
 
 const struct lag_hang_place *lag_hang_place_of(const struct lag_hang *h, uint32_t comm, uint32_t r)
@@ -53,17 +57,6 @@ static struct lag_hang_place *place_at(struct lag_hang *h, uint32_t comm, uint32
 	const struct lag_hang_place *p = lag_hang_place_of(h, comm, r);
 
 	return p ? &h->places[p - h->places] : NULL;
-}
-
-static int32_t rank_of_peer(const struct lag_trace *t, uint32_t comm, int32_t peer)
-{
-	const struct lag_comm *c = &t->comms[comm];
-
-	for (uint32_t m = 0; m < c->n_members; m++) {
-		if (t->members[c->first_member + m].comm_rank == peer)
-			return t->members[c->first_member + m].r;
-	}
-	return -1;
 }
 
 static struct call of_op(const struct lag_trace *t, const struct lag_op *op)
@@ -227,7 +220,7 @@ static bool is_pending(struct lag_hang *h, const struct call *c)
 		return false;
 	if (!is_message(c->func))
 		return c->seq != LAG_NONE && p && p->pending >= 0 && c->seq >= p->pending;
-	return c->seen || c->state == LAG_HANG_STARTED || lag_hang_running(h->trace, c->r) != NULL;
+	return c->seen || c->state == LAG_HANG_STARTED || lag_hang_running(h, c->r) != NULL;
 }
 
 static void take_head(struct lag_hang *h, const struct call *c)
@@ -237,16 +230,16 @@ static void take_head(struct lag_hang *h, const struct call *c)
 	if (!is_pending(h, c) || (head->any && head->at_ns <= c->at_ns))
 		return;
 	h->n_standing += !head->any;
-	*head = (struct lag_hang_head){ .at_ns = c->at_ns,
-					.seq = is_message(c->func) ? -1 : c->seq,
-					.comm = c->comm,
-					.peer = is_message(c->func)
-							? rank_of_peer(h->trace, c->comm, c->peer)
-							: -1,
-					.sizes = c->sizes,
-					.func = c->func,
-					.any = true,
-					.started = c->state == LAG_HANG_STARTED };
+	*head = (struct lag_hang_head){
+		.at_ns = c->at_ns,
+		.seq = is_message(c->func) ? -1 : c->seq,
+		.comm = c->comm,
+		.peer = is_message(c->func) ? lag_trace_find_peer(h->trace, c->comm, c->peer) : -1,
+		.sizes = c->sizes,
+		.func = c->func,
+		.any = true,
+		.started = c->state == LAG_HANG_STARTED
+	};
 }
 
 static void take_comm(struct lag_hang *h, const struct call *c)
@@ -326,9 +319,11 @@ static enum lag_status prepare(struct lag_hang *h)
 	h->has_messages = lag_calloc(t->n_comms, sizeof(*h->has_messages));
 	h->standing = lag_calloc(t->n_comms, sizeof(*h->standing));
 	h->deadlocked = lag_calloc(t->n_ranks, sizeof(*h->deadlocked));
+	h->running = lag_calloc(t->n_ranks, sizeof(*h->running));
 	if (!h->places || !h->heads || !h->seen_rank || !h->tells_starts || !h->has_messages ||
-	    !h->standing || !h->deadlocked)
+	    !h->standing || !h->deadlocked || !h->running)
 		return LAG_ERR_SYSTEM;
+	find_running(h);
 	for (size_t i = 0; i < h->n_places; i++) {
 		h->places[i] = (struct lag_hang_place){
 			.r = -1, .entered = -1, .started = -1, .finished = -1, .pending = -1
@@ -414,4 +409,5 @@ void lag_hang_release(struct lag_hang *h)
 	free(h->has_messages);
 	free(h->standing);
 	free(h->deadlocked);
+	free(h->running);
 }

@@ -79,6 +79,7 @@ struct lag_hang {
 	struct lag_vec suspects;     /* struct lag_hang_suspect, most telling first */
 	size_t n_calls;              /* on record */
 	uint32_t n_standing;         /* ranks with something unfinished */
+	const char **running;        /* by rank: what lag_hang_running says */
 	int32_t *deadlocked;         /* rank indices */
 	size_t n_deadlocked;
 };
@@ -99,7 +100,7 @@ enum lag_hang_state lag_hang_state_of(const struct lag_hang *hang,
 bool lag_hang_joins_all(uint8_t func);
 
 /* Name of what a rank's GPU was still running that is no communication; NULL none. */
-const char *lag_hang_running(const struct lag_trace *t, uint32_t r);
+const char *lag_hang_running(const struct lag_hang *hang, uint32_t r);
 
 /* hang_walk.c: heads' waiting to suspects. */
 enum lag_status lag_hang_walk(struct lag_hang *hang) LAG_MUST_USE;

@@ -146,7 +146,7 @@ static enum lag_status walk_from(struct walk *w, uint32_t r)
 
 	if (!head->any)
 		return LAG_OK;
-	if (held_back(w->h, (int32_t)r, head) && lag_hang_running(w->h->trace, r)) {
+	if (held_back(w->h, (int32_t)r, head) && lag_hang_running(w->h, r)) {
 		end_at(w, r, LAG_HANG_BLOCKED);
 		return LAG_OK;
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "viz/export/chrome.h"
+#include "viz/model/comm_text.h"
 
 #define RANKS_LISTED 32
 
@@ -91,49 +92,37 @@ static void ranks_arg(struct lag_chrome *c, const struct lag_comm *comm)
 	lag_buf_release(&text);
 }
 
-static void peer_arg(struct lag_chrome *c, const struct lag_op *op, const struct lag_comm *comm)
+static void peer_arg(struct lag_chrome *c, const struct lag_op *op)
 {
-	int64_t rank = op->peer;
+	int32_t r = op->peer < 0 ? -1 : lag_trace_find_peer(c->trace, op->comm, op->peer);
 
-	if (op->peer < 0)
-		return;
-	for (uint32_t i = 0; i < comm->n_members; i++) {
-		const struct lag_member *m = &c->trace->members[comm->first_member + i];
-
-		if (m->comm_rank == op->peer && m->r >= 0)
-			rank = c->trace->ranks[m->r].rank;
+	/* A rank of the job; the communicator's own number of it is another. */
+	if (r >= 0) {
+		lag_chrome_arg_int(c, op->func == LAG_FUNC_RECV ? "Src Rank" : "Dst Rank",
+				   c->trace->ranks[r].rank);
 	}
-	lag_chrome_arg_int(c, op->func == LAG_FUNC_RECV ? "Src Rank" : "Dst Rank", rank);
 }
 
-/* A communicator's name, else its identity as hexadecimal digits. */
-static void comm_name(const struct lag_chrome *c, size_t comm, char *out, size_t room)
+static void label_arg(struct lag_chrome *c, const char *key, size_t comm)
 {
-	const struct lag_comm *row = &c->trace->comms[comm];
+	struct lag_buf label = { 0 };
 
-	if (row->name[0] || row->hash == LAG_NONE) {
-		(void)snprintf(out, room, "%s", row->name);
-	} else {
-		(void)snprintf(out, room, "%016llx", (unsigned long long)row->hash);
-	}
+	lag_comm_label(c->trace, comm, &label);
+	lag_chrome_arg_text(c, key, lag_buf_text(&label));
+	lag_buf_release(&label);
 }
 
 void lag_chrome_call_args(struct lag_chrome *c, size_t comm)
 {
-	char name[128];
-
-	comm_name(c, comm, name, sizeof(name));
-	lag_chrome_arg_text(c, "communicator", name);
+	label_arg(c, "communicator", comm);
 }
 
 void lag_chrome_comm_args(struct lag_chrome *c, size_t comm)
 {
 	const struct lag_comm *row = &c->trace->comms[comm];
 	enum lag_comm_role role = c->roles->comm_role[comm];
-	char name[128];
 
-	comm_name(c, comm, name, sizeof(name));
-	lag_chrome_arg_text(c, "Process Group Name", name);
+	label_arg(c, "Process Group Name", comm);
 	if (row->description[0])
 		lag_chrome_arg_text(c, "Process Group Description", row->description);
 	if (role != LAG_ROLE_UNSURE)
@@ -169,7 +158,7 @@ void lag_chrome_nccl_args(struct lag_chrome *c, int32_t launch)
 	lag_chrome_arg_int(c, "Group size", comm->n_ranks > 0 ? comm->n_ranks : LAG_NONE);
 	if (dtype)
 		lag_chrome_arg_text(c, "dtype", dtype);
-	peer_arg(c, op, comm);
+	peer_arg(c, op);
 	lag_chrome_args_of(c, LAG_CX_COMM, l->comm);
 	lag_chrome_arg_int(c, "Seq", op->seq);
 	if (l->n_ops > 1)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/model/peers.h"
+
 #define NEGATIVE_NS 10000000.0 /* an end so far before the last start is no clock error */
 
 bool lag_opmodel_applies(const struct lag_trace *trace)
@@ -147,19 +149,6 @@ static enum lag_status set_durations(struct lag_opmodel *m)
 	return LAG_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double middle(double *sample, size_t n)
-{
-	qsort(sample, n, sizeof(*sample), by_value);
-	return n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2;
-}
-
 /* Each type's ideal to all of its nodes. */
 static enum lag_status set_ideal(struct lag_opmodel *m)
 {
@@ -180,7 +169,7 @@ static enum lag_status set_ideal(struct lag_opmodel *m)
 		}
 		if (!k)
 			continue;
-		value = lag_optype_is_comm((enum lag_optype)at(m, i)->type) ? middle(sample, k)
+		value = lag_optype_is_comm((enum lag_optype)at(m, i)->type) ? lag_median(sample, k)
 									    : sum / (double)k;
 		for (size_t j = i; j < n; j++) {
 			if (at(m, j)->name == at(m, i)->name) {

@@ -83,16 +83,10 @@ static uint8_t direction(const struct by_order *b, const struct lag_op *op, int3
 			 struct first_comms *first)
 {
 	const struct lag_rank_role *mine = &b->roles->ranks[op->r];
-	const struct lag_comm *comm = &b->trace->comms[op->comm];
 	bool sends = op->func == LAG_FUNC_SEND;
-	int32_t n = b->roles->n_stages, other = -1;
+	int32_t r = lag_trace_find_peer(b->trace, op->comm, op->peer);
+	int32_t n = b->roles->n_stages, other = r < 0 ? -1 : b->roles->ranks[r].stage;
 
-	for (uint32_t m = 0; m < comm->n_members; m++) {
-		const struct lag_member *member = &b->trace->members[comm->first_member + m];
-
-		if (member->comm_rank == op->peer && member->r >= 0)
-			other = b->roles->ranks[member->r].stage;
-	}
 	if (other < 0 || n < 2 || mine->stage < 0)
 		return SIDE_UNKNOWN;
 	if (first->step != step)

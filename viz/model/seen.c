@@ -9,7 +9,6 @@
 #include "viz/model/load_comm.sql.h"
 #include "viz/model/load_progress.sql.h"
 #include "viz/model/load_seen.sql.h"
-#include "viz/model/load_tells_seen.sql.h"
 
 #define SEQ_MAX  (INT64_C(1) << 53)
 #define TIME_MAX INT64_C(4200000000000000000)
@@ -45,12 +44,6 @@ static enum lag_status comm_row(struct reader *rd, const struct lag_stmt *row)
 {
 	/* The trace's communicators are these rows in this order. */
 	return lag_ids_set(&rd->comms, lag_stmt_int(row, 0), (int32_t)rd->n_comms++);
-}
-
-static enum lag_status tells_row(struct reader *rd, const struct lag_stmt *row)
-{
-	(void)rd;
-	return lag_stmt_int(row, 0) == 2 ? LAG_OK : LAG_ERR_INPUT;
 }
 
 static bool find(const struct reader *rd, const struct lag_stmt *row, uint32_t *r, uint32_t *comm)
@@ -115,7 +108,6 @@ enum lag_status lag_seen_load(const struct lag_trace *trace, struct lag_seen *ou
 			      struct lag_err *err)
 {
 	struct reader rd = { .t = trace, .out = out };
-	struct lag_err ignored = { 0 };
 	enum lag_status st;
 
 	*out = (struct lag_seen){ .ops = LAG_VEC_INIT(struct lag_seen_op),
@@ -123,7 +115,7 @@ enum lag_status lag_seen_load(const struct lag_trace *trace, struct lag_seen *ou
 	st = lag_strtab_init(&out->sizes);
 	if (st != LAG_OK)
 		return lag_err_set(err, st, "no memory for what hosts had seen");
-	if (!trace->db || each(&rd, lag_sql_load_tells_seen, tells_row, &ignored) != LAG_OK)
+	if (!trace->db)
 		return LAG_OK;
 	st = each(&rd, lag_sql_load_comm, comm_row, err);
 	if (st == LAG_OK)

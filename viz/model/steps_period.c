@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/model/peers.h"
 #include "viz/model/steps_internal.h"
 
 #define AGREE       0.95
@@ -69,13 +70,6 @@ static size_t find_phase(const struct lag_step_symbols *s, size_t period)
 	return best;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Where every m-th silence between periods is of another kind than the rest, m periods are a step.
  * Silences: scratch for one a period. */
 static void group_by_silence(const struct lag_step_symbols *s, struct lag_step_period *p,
@@ -88,8 +82,7 @@ static void group_by_silence(const struct lag_step_symbols *s, struct lag_step_p
 		silences[n++] = silence_before(s, i);
 	if (n < (size_t)2 * PERIODS_MIN)
 		return;
-	qsort(silences, n, sizeof(*silences), by_value);
-	usual = fmax(silences[n / 2], 1);
+	usual = fmax(lag_median(silences, n), 1);
 	for (size_t i = p->phase ? p->phase : p->symbols; i < s->n; i += p->symbols) {
 		if (silence_before(s, i) < LONGER * usual)
 			continue;

@@ -242,6 +242,19 @@ int64_t lag_trace_clock_error(const struct lag_trace *trace)
 	return worst == INT64_MAX || lag_trace_n_recorded(trace) < 2 ? LAG_NONE : worst;
 }
 
+int32_t lag_trace_find_peer(const struct lag_trace *trace, uint32_t comm, int32_t peer)
+{
+	const struct lag_comm *c = &trace->comms[comm];
+
+	for (uint32_t m = 0; m < c->n_members; m++) {
+		const struct lag_member *member = &trace->members[c->first_member + m];
+
+		if (member->comm_rank == peer && member->r >= 0)
+			return member->r;
+	}
+	return -1;
+}
+
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank)
 {
 	size_t lo = 0, hi = trace->n_ranks;

@@ -214,6 +214,9 @@ static inline const char *lag_trace_text(const struct lag_trace *trace, uint32_t
 /* Index of a rank number, -1 when the job has no such rank. */
 int lag_trace_find_rank(const struct lag_trace *trace, int64_t rank);
 
+/* Rank index of communicator rank `peer` of communicator index comm; -1 when it is not known who that is. */
+int32_t lag_trace_find_peer(const struct lag_trace *trace, uint32_t comm, int32_t peer);
+
 /* Worst clock error of a recorded rank against the common clock; two ranks of different hosts may differ
  * by the root of both squares (lag_waits). LAG_NONE: not known, or there are no two ranks. */
 int64_t lag_trace_clock_error(const struct lag_trace *trace);
