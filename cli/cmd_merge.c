@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard merge RUN...: recordings in, one trace file out; progress and a closing line on stderr. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,8 +116,6 @@ static int run(const struct lag_args *args)
 	}
 	if (lag_failed(choose_memory(args, &opts, &err)))
 		return lag_cmd_fail("merge", &err);
-	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
-	(void)signal(SIGXFSZ, SIG_IGN);
 	lag_progress_begin(&progress, "merge", lag_args_has(args, "quiet"));
 	st = lag_merge_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);

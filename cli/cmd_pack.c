@@ -117,7 +117,7 @@ static int run(const struct lag_args *args)
 	lag_progress_end(&progress);
 	lag_pack_receipt_release(&receipt);
 	free(made);
-	return lag_failed(st) ? LAG_EXIT_BAD : LAG_EXIT_OK;
+	return st == LAG_OK ? LAG_EXIT_OK : LAG_EXIT_BAD;
 }
 
 static const struct lag_opt options[] = {

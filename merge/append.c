@@ -28,7 +28,8 @@ static bool is_current(int fd, const char *path)
 
 static enum lag_status lock(struct lag_merge *m, const char *path, struct lag_err *err)
 {
-	m->old.fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A pipe would wait for somebody to write into it. */
+	m->old.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (m->old.fd < 0)
 		return lag_err_errno(err, LAG_ERR_INPUT, "%s", path);
 	/* A file system without locks has none to offer. */
@@ -64,9 +65,9 @@ enum lag_status lag_append_load(struct lag_merge *m, const char *path, struct la
 				  .devices = LAG_VEC_INIT(struct lag_old_device),
 				  .stale = LAG_VEC_INIT(int64_t),
 				  .instances = LAG_VEC_SPILLED(struct lag_old_instance, m->spill) };
-	st = lag_db_open(path, &r.db, err);
+	st = lock(m, path, err);
 	if (st == LAG_OK)
-		st = lock(m, path, err);
+		st = lag_db_open(path, &r.db, err);
 	if (st == LAG_OK) {
 		st = lag_merge_tasks(m, 1, read_rows, &r, err);
 		if (st != LAG_OK)
@@ -217,13 +218,13 @@ static enum lag_status update_instances(struct lag_merge *m, struct lag_stmt *st
 					   r->last_end_ns,    r->last_rank,     r->lead_ns,
 					   r->flags };
 
-		if (!lag_append_changed(m, i))
+		if (i % LAG_MERGE_EVERY == 0)
+			st = lag_merge_advance(m, 0, err);
+		if (st != LAG_OK || !lag_append_changed(m, i))
 			continue;
 		for (size_t k = 0; k < sizeof(values) / sizeof(values[0]) && st == LAG_OK; k++)
 			st = lag_stmt_bind_int(stmt, (int)k + 1, values[k], err);
 		st = run(stmt, st, err);
-		if (st == LAG_OK && i % LAG_MERGE_EVERY == 0)
-			st = lag_merge_advance(m, 0, err);
 	}
 	return st;
 }

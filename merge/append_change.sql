@@ -1,4 +1,4 @@
--- Rows of a trace that late ranks change, in the order of merge/append_write.c. These tables are small and
+-- Rows of a trace that late ranks change, in the order of merge/append.c. These tables are small and
 -- are written anew.
 DELETE FROM host;
 DELETE FROM rank;

@@ -303,7 +303,7 @@ static enum lag_status launch_row(struct loading *l, const struct lag_stmt *row)
 	struct lag_launch *launch;
 	uint32_t comm;
 
-	if (!p || !refers(row, 2, l->m->comms.n, &comm))
+	if (!p || !refers(row, 2, l->m->comms.n, &comm) || id < 1 || id > INT64_MAX / 2)
 		return not_ours(l, "nccl_launch");
 	/* Those of a rank follow each other. */
 	if (!p->launches.n)
@@ -326,11 +326,15 @@ static enum lag_status launch_row(struct loading *l, const struct lag_stmt *row)
 /* Index + 1 of the launch in a column; of an empty one where there is none. */
 static uint32_t launch_ref(struct lag_proc *p, const struct lag_stmt *row, int column)
 {
-	int64_t at = lag_stmt_int(row, column) - p->first_launch_id;
+	int64_t id = lag_stmt_int(row, column);
 	struct lag_launch *none;
 
-	if (!lag_stmt_is_null(row, column))
-		return at >= 0 && (uint64_t)at < p->launches.n ? (uint32_t)at + 1 : 0;
+	if (id != LAG_NONE) {
+		return id >= p->first_launch_id &&
+				       (uint64_t)id - (uint64_t)p->first_launch_id < p->launches.n
+			       ? (uint32_t)(id - p->first_launch_id) + 1
+			       : 0;
+	}
 	none = lag_vec_push(&p->launches);
 	if (!none)
 		return 0;

@@ -397,17 +397,10 @@ static enum lag_status mend_gaps(struct pair *p)
 
 static void take_identity(struct pair *p)
 {
-	const struct lag_record_info *info = lag_record_info_get(LAG_REC_process);
-	struct lag_record all = { .process = p->base->part.process };
-	struct lag_record more = { .process = p->donor->part.process };
+	struct lag_rec_process all = p->donor->part.process;
 
-	for (size_t i = 0; i < info->n_fields; i++) {
-		int64_t unset = info->fields[i].type == LAG_F_STR ? 0 : LAG_NONE;
-
-		if (all.field[i] == unset)
-			all.field[i] = more.field[i];
-	}
-	p->base->part.process = all.process;
+	lag_part_know(&all, &p->base->part.process);
+	p->base->part.process = all;
 }
 
 /* Facts are added up; of a device that both know, what one lacks. */
@@ -460,7 +453,6 @@ static enum lag_status take_families(struct pair *p)
 	int64_t from, until;
 	enum lag_status st = LAG_OK;
 
-	lag_part_shift(&p->donor->part, p->clock.offset_ns);
 	p->donor->first_ns += p->clock.offset_ns;
 	p->donor->last_ns += p->clock.offset_ns;
 	for (size_t i = 0; i < N_MEMBERS; i++) {
@@ -485,7 +477,8 @@ static enum lag_status take_families(struct pair *p)
 		st = forget_ids(part);
 		if (st == LAG_OK)
 			st = tie(p, part, part, true);
-		if (st == LAG_OK)
+		/* Without any GPU work no call was made outside of its time. */
+		if (st == LAG_OK && count_gpu(part))
 			leave_out_calls(p, part, from, until);
 	}
 	if (st == LAG_OK && count_gpu(part))
@@ -595,10 +588,9 @@ static enum lag_status combine(struct pair *p)
 		return LAG_OK;
 	}
 	choose(p);
-	/* Whether kernels find their calls is seen on one clock. */
+	/* From here on one clock. */
 	lag_part_shift(&p->donor->part, p->clock.offset_ns);
 	st = check_ties(p);
-	lag_part_shift(&p->donor->part, -p->clock.offset_ns);
 	if (st == LAG_OK)
 		st = take_families(p);
 	if (st != LAG_OK)

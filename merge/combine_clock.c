@@ -281,7 +281,7 @@ static enum lag_status list_cases(const struct lag_vec *base, const struct lag_v
 	return LAG_OK;
 }
 
-/* Marks outside the time that both have are nobody's case. */
+/* The donor's marks outside the base's time are nobody's case. */
 static void narrow(struct lag_vec *marks, int64_t from_ns, int64_t until_ns)
 {
 	size_t kept = 0;
@@ -295,20 +295,17 @@ static void narrow(struct lag_vec *marks, int64_t from_ns, int64_t until_ns)
 	marks->n = kept;
 }
 
-static void narrow_both(struct lag_vec *base, struct lag_vec *donor)
+static void narrow_to(const struct lag_vec *base, struct lag_vec *donor)
 {
-	int64_t from[2] = { INT64_MAX, INT64_MAX }, until[2] = { INT64_MIN, INT64_MIN };
-	struct lag_vec *both[2] = { base, donor };
+	int64_t from = INT64_MAX, until = INT64_MIN;
 
-	for (int k = 0; k < 2; k++) {
-		for (size_t i = 0; i < both[k]->n; i++) {
-			const struct lag_mark *mark = &LAG_VEC_AT(both[k], struct lag_mark, i);
+	for (size_t i = 0; i < base->n; i++) {
+		const struct lag_mark *mark = &LAG_VEC_AT(base, struct lag_mark, i);
 
-			from[k] = mark->from_ns < from[k] ? mark->from_ns : from[k];
-			until[k] = mark->until_ns > until[k] ? mark->until_ns : until[k];
-		}
+		from = mark->from_ns < from ? mark->from_ns : from;
+		until = mark->until_ns > until ? mark->until_ns : until;
 	}
-	narrow(donor, from[0], until[0]);
+	narrow(donor, from, until);
 }
 
 static enum lag_status measure(struct lag_vec *base, struct lag_vec *donor,
@@ -319,7 +316,7 @@ static enum lag_status measure(struct lag_vec *base, struct lag_vec *donor,
 	struct edge *edges = NULL;
 	enum lag_status st = LAG_OK;
 
-	narrow_both(base, donor);
+	narrow_to(base, donor);
 	for (size_t s = 0; s < N_SLACK && !out->told && st == LAG_OK; s++) {
 		int64_t offset = 0;
 

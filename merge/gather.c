@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels, copies and sets of a process become one array by start; the devices are counted and
  * numbered. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "merge/state.h"

@@ -128,6 +128,11 @@ static enum lag_status identify(struct lag_flight *f, struct lag_err *err)
 	for (size_t i = 0; i < f->groups.n; i++) {
 		const struct lag_vec *members = &LAG_FLIGHT_GROUP(f, i)->members;
 
+		/* It may be the largest: the others do not tell the job's size. */
+		if (!members->n) {
+			p->world_size = LAG_NONE;
+			break;
+		}
 		for (size_t m = 0; m < members->n; m++) {
 			int64_t rank = LAG_VEC_AT(members, int64_t, m);
 

@@ -238,7 +238,9 @@ enum lag_status lag_nsys_name(struct lag_nsys *s, int64_t id, size_t *index, str
 	}
 	if (!s->rows) {
 		s->n_nameless++;
-		return LAG_OK;
+		st = add_name(s, id, NULL, 0, err);
+		*index = s->names.n - 1;
+		return st;
 	}
 	st = lag_foreign_rows_find(s->rows, id, err);
 	if (lag_failed(st))

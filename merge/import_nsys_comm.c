@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "merge/kineto.h"
 #include "merge/nsys.h"
 
 #define OUR_EXTERNAL_KIND 5
@@ -284,14 +285,12 @@ static enum lag_status emit_comm(struct work *w, const struct comm *c, struct la
 {
 	static const char all[] = "assumed: all ranks";
 	/* Of the same recipe as the Kineto importer's: one run may have both. */
-	uint64_t nameless = lag_hash_pair(lag_hash_bytes("", 0), lag_hash_bytes("", 0));
 	struct lag_record rec;
 	enum lag_status st = LAG_OK;
 
 	lag_record_init(&rec, LAG_REC_comm);
 	rec.comm.comm_id = c->comm_id;
-	rec.comm.hash =
-		(int64_t)(c->assumed ? lag_hash_pair(nameless, c->id) : lag_hash_u64(c->id));
+	rec.comm.hash = c->assumed ? lag_group_hash("", "", c->id) : (int64_t)lag_hash_u64(c->id);
 	rec.comm.nccl_hash = c->assumed ? LAG_NONE : (int64_t)c->id;
 	rec.comm.n_ranks = c->n_ranks;
 	rec.comm.comm_rank = c->comm_rank;

@@ -377,16 +377,39 @@ enum lag_status lag_nsys_read_devices(struct lag_nsys *s, struct lag_err *err)
 
 /* ---- losses ---- */
 
-/* The first number in text. */
+static bool any_at(const char *at, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strncmp(at, words[i], strlen(words[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How many events a text says were lost: "...: N", "dropped N" or "N events". 0: it does not say; other
+ * numbers in it are versions and the like. */
 static int64_t count_in(const char *text)
 {
-	int64_t v = 0;
+	static const char *const before[] = { ": ", "dropped ", "lost " };
+	static const char *const units[] = { " event", " record" };
+	bool told = false;
 
-	while (*text && (*text < '0' || *text > '9'))
-		text++;
-	for (int digits = 0; *text >= '0' && *text <= '9' && digits < 15; text++, digits++)
-		v = v * 10 + (*text - '0');
-	return v > 0 ? v : 1;
+	for (const char *at = text; *at;) {
+		const char *from = at;
+		int64_t v = 0;
+
+		while (*at >= '0' && *at <= '9' && at - from < 15)
+			v = v * 10 + (*at++ - '0');
+		if (v > 0 && (told || any_at(at, units, 2)))
+			return v;
+		told = false;
+		for (size_t i = 0; i < 3 && at == from && !told; i++) {
+			told = any_at(at, &before[i], 1);
+			at += told ? strlen(before[i]) : 0;
+		}
+		at += at == from;
+	}
+	return 0;
 }
 
 static bool says_loss(const char *text)
@@ -432,6 +455,11 @@ static enum lag_status take_diagnostic(struct lag_nsys *s, struct lag_foreign_ro
 	rec.loss.kind = 0;
 	rec.loss.reason = LAG_LOSS_CUPTI_DROPPED;
 	rec.loss.count = count_in(text);
+	if (!rec.loss.count) {
+		rec.loss.count = 1;
+		if (s->n_errors_noted++ < LOSSES_NOTED)
+			lag_nsys_note(s, "how many were lost then is not said: counted as one");
+	}
 	return lag_part_add(&LAG_VEC_AT(&s->procs, struct lag_nsys_proc, at).part, &rec, err);
 }
 

@@ -177,6 +177,8 @@ struct side {
 	size_t first, last;
 	enum lag_optype compute, message;
 	bool sends;
+	/* Of what was computed; nothing: INT64_MAX and INT64_MIN. */
+	int64_t first_end, last_start;
 };
 
 static size_t count_kind(const struct side *s, enum lag_optype kind)
@@ -191,31 +193,37 @@ static size_t count_kind(const struct side *s, enum lag_optype kind)
 /* Some tables hold rows of sends before anything was computed and of receives after everything was. */
 static bool is_idle(const struct side *s, const struct lag_optable_row *row)
 {
-	int64_t first_end = INT64_MAX, last_start = INT64_MIN;
+	if (s->first_end == INT64_MAX)
+		return false;
+	return s->sends ? row->start_ns + row->dur_ns < s->first_end - EXACT_NS
+			: row->start_ns > s->last_start + EXACT_NS;
+}
 
+static void find_span(struct side *s)
+{
+	s->first_end = INT64_MAX;
+	s->last_start = INT64_MIN;
 	for (size_t i = s->first; i < s->last; i++) {
 		const struct lag_optable_row *c = LAG_OPTABLE_ROW(s->t, i);
+		int64_t end = c->start_ns + c->dur_ns;
 
 		if (c->kind != s->compute)
 			continue;
-		first_end =
-			c->start_ns + c->dur_ns < first_end ? c->start_ns + c->dur_ns : first_end;
-		last_start = c->start_ns > last_start ? c->start_ns : last_start;
+		s->first_end = end < s->first_end ? end : s->first_end;
+		s->last_start = c->start_ns > s->last_start ? c->start_ns : s->last_start;
 	}
-	return s->sends ? row->start_ns + row->dur_ns < first_end - EXACT_NS
-			: row->start_ns > last_start + EXACT_NS;
 }
 
-/* The chunk of the model that the k-th computation of the direction works on; -1 there is none. Where
- * stages are the chunks, no computation need be on record. */
-static int64_t chunk_of(const struct side *s, size_t k)
+/* The chunk of the model that the direction's next computation, from row *at on, works on; -1 there is
+ * none. Where stages are the chunks, no computation need be on record. */
+static int64_t next_chunk(const struct side *s, size_t *at)
 {
 	if (s->t->n_chunks == 1)
 		return LAG_OPTABLE_ROW(s->t, s->first)->stage;
-	for (size_t i = s->first; i < s->last; i++) {
-		const struct lag_optable_row *c = LAG_OPTABLE_ROW(s->t, i);
+	while (*at < s->last) {
+		const struct lag_optable_row *c = LAG_OPTABLE_ROW(s->t, (*at)++);
 
-		if (c->kind == s->compute && k-- == 0)
+		if (c->kind == s->compute)
 			return (int64_t)c->chunk * s->t->n_stages + c->stage;
 	}
 	return -1;
@@ -223,13 +231,14 @@ static int64_t chunk_of(const struct side *s, size_t k)
 
 /* The k-th message of a kind belongs to the k-th computation; at the model's ends nothing is exchanged,
  * and what is left is the k-th of the peer's. */
-static void pair_side(const struct side *s)
+static void pair_side(struct side *s)
 {
 	bool ahead = (s->compute == LAG_OT_FORWARD) == s->sends; /* the peer is the next chunk's */
 	int64_t n_chunks = (int64_t)s->t->n_chunks * s->t->n_stages;
-	size_t n = 0, k = 0;
+	size_t n = 0, next = s->first;
 	int32_t pair = 0;
 
+	find_span(s);
 	for (size_t i = s->first; i < s->last; i++) {
 		const struct lag_optable_row *row = LAG_OPTABLE_ROW(s->t, i);
 
@@ -237,14 +246,14 @@ static void pair_side(const struct side *s)
 	}
 	/* The first receive of a worker that begins the pipeline may not be there. */
 	if (!s->sends && n && n + 1 == count_kind(s, s->compute))
-		k = 1;
-	for (size_t i = s->first; i < s->last && n; i++) {
+		(void)next_chunk(s, &next);
+	for (size_t i = s->first; i < s->last; i++) {
 		struct lag_optable_row *row = LAG_OPTABLE_ROW(s->t, i);
 		int64_t chunk, peer;
 
 		if ((enum lag_optype)row->kind != s->message)
 			continue;
-		chunk = is_idle(s, row) ? -1 : chunk_of(s, k++);
+		chunk = is_idle(s, row) ? -1 : next_chunk(s, &next);
 		peer = ahead ? chunk + 1 : chunk - 1;
 		if (chunk < 0 || peer < 0 || peer >= n_chunks) {
 			s->t->n_idle++;
@@ -271,7 +280,9 @@ static void pair_messages(struct lag_optable *t)
 					  last,
 					  lag_optype_compute((enum lag_optype)kind),
 					  (enum lag_optype)kind,
-					  lag_optype_sends((enum lag_optype)kind) };
+					  lag_optype_sends((enum lag_optype)kind),
+					  0,
+					  0 };
 
 			pair_side(&s);
 		}

@@ -29,7 +29,6 @@ struct pack {
 	struct lag_vec files;
 	uint64_t done, total; /* bytes of files */
 	uint8_t *block;
-	bool warned;
 	ZSTD_CCtx *zstd; /* NULL: zip */
 	uint8_t *packed;
 	size_t packed_room;
@@ -133,6 +132,7 @@ static enum lag_status write_member(struct pack *p, const struct lag_pack_file *
 {
 	struct archive_entry *entry = archive_entry_new();
 	uint64_t left = size;
+	bool filled = false;
 	enum lag_status st = LAG_OK;
 
 	if (!entry)
@@ -151,14 +151,19 @@ static enum lag_status write_member(struct pack *p, const struct lag_pack_file *
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
+		if (n < 0) {
+			st = lag_err_errno(err, LAG_ERR_INPUT, "%s", file->path);
+			break;
+		}
+		if (n == 0) {
 			memset(p->block, 0, want);
 			n = (ssize_t)want;
-			if (!p->warned || left == size) {
+			if (!filled) {
 				lag_pack_note(p->receipt, "%s: became shorter, zeroes fill it",
 					      file->path);
+				p->receipt->n_refused++;
 			}
-			p->warned = true;
+			filled = true;
 		}
 		if (archive_write_data(p->ar, p->block, (size_t)n) != n)
 			st = archive_failed(p, err);
@@ -244,6 +249,7 @@ static enum lag_status pack_file(struct pack *p, struct lag_pack_file *file, str
 
 	if (fd < 0 && errno == ENOENT) {
 		lag_pack_note(p->receipt, "%s: gone meanwhile, left out", file->path);
+		p->receipt->n_refused++;
 		return LAG_OK;
 	}
 	/* The size as it is now: rank files may still grow. */
@@ -339,7 +345,7 @@ enum lag_status lag_pack_run(const struct lag_pack_opts *opts, struct lag_pack_r
 	free(p.block);
 	free(p.packed);
 	(void)ZSTD_freeCCtx(p.zstd);
-	if (st == LAG_OK && receipt->notes.n)
+	if (st == LAG_OK && receipt->n_refused)
 		st = LAG_WARN;
 	return st;
 }

@@ -36,14 +36,14 @@ struct lag_pack_receipt {
 	uint64_t n_rank_files; /* of them, packed or restored by fields */
 	uint64_t bytes_in,
 		bytes_out;    /* pack: of files, of the archive; unpack: the other way round */
-	uint64_t n_refused;   /* unpack: members left out */
+	uint64_t n_refused;   /* files or members left out, or not whole */
 	struct lag_vec notes; /* char[LAG_ERR_TEXT_MAX], what people should know, at most 50 */
 	uint64_t n_unsaid;    /* notes beyond these */
 };
 
 /* Members are named after the operand they come from ("run/host.1.lagz"), sorted, and say who owned
  * them to nobody: equal inputs give equal archives. A damaged rank file is stored as it is. LAG_WARN:
- * the archive is whole, but a note tells of something left out or changed meanwhile. */
+ * the archive is there, but n_refused files are not in it, or not whole: notes name them. */
 enum lag_status lag_pack_run(const struct lag_pack_opts *opts, struct lag_pack_receipt *receipt,
 			     struct lag_err *err) LAG_MUST_USE;
 

@@ -101,6 +101,7 @@ static enum lag_status take_entry(FTSENT *entry, const char *input, const char *
 	case FTS_NS:
 		lag_pack_note(receipt, "%s: %s, left out", entry->fts_path,
 			      strerror(entry->fts_errno));
+		receipt->n_refused++;
 		return LAG_OK;
 	default:
 		return LAG_OK;
@@ -142,6 +143,7 @@ static enum lag_status add_directory(const char *input, const char *root, struct
 	while (st == LAG_OK && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_D && entry->fts_level > DEPTH_MAX) {
 			lag_pack_note(receipt, "%s: nested too deeply, left out", entry->fts_path);
+			receipt->n_refused++;
 			(void)fts_set(fts, entry, FTS_SKIP);
 			continue;
 		}

@@ -61,8 +61,6 @@ enum lag_status lag_part_init(struct lag_part *part, const struct lag_pool *pool
 {
 	struct lag_record process;
 
-	(void)pool;
-
 	memset(part, 0, sizeof(*part));
 	part->format = format;
 	part->spill = pool->spill;
@@ -94,19 +92,19 @@ void lag_part_release(struct lag_part *part)
 	memset(part, 0, sizeof(*part));
 }
 
-/* A field that is set in the newer record replaces the older one's; what it does not know stays. */
-static void merge_process(struct lag_part *part, const struct lag_record *rec)
+void lag_part_know(struct lag_rec_process *known, const struct lag_rec_process *newer)
 {
 	const struct lag_record_info *info = lag_record_info_get(LAG_REC_process);
-	struct lag_record all = { .process = part->process };
+	struct lag_record all = { .process = *known };
+	struct lag_record rec = { .process = *newer };
 
 	for (size_t i = 0; i < info->n_fields; i++) {
 		int64_t unset = info->fields[i].type == LAG_F_STR ? 0 : LAG_NONE;
 
-		if (rec->field[i] != unset)
-			all.field[i] = rec->field[i];
+		if (rec.field[i] != unset)
+			all.field[i] = rec.field[i];
 	}
-	part->process = all.process;
+	*known = all.process;
 }
 
 static void count_loss(struct lag_part *part, const struct lag_rec_loss *loss)
@@ -132,7 +130,7 @@ enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec
 	}
 	part->n_records++;
 	if (rec->kind == LAG_REC_process) {
-		merge_process(part, rec);
+		lag_part_know(&part->process, &rec->process);
 		return LAG_OK;
 	}
 	if (rec->kind == LAG_REC_loss)

@@ -106,6 +106,9 @@ void lag_part_rename_ids(struct lag_part *part, const struct lag_part_ids *ids);
 /* Adds ns to every time of every record (not the process's). */
 void lag_part_shift(struct lag_part *part, int64_t ns);
 
+/* A field that is set in the newer record replaces the known one; what it does not tell stays. */
+void lag_part_know(struct lag_rec_process *known, const struct lag_rec_process *newer);
+
 /* Adds a note (cut to LAG_ERR_TEXT_MAX - 1). */
 void lag_part_note(struct lag_part *part, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -73,9 +73,8 @@ void lag_clock_state(struct lag_rec_clock_state *out)
 	struct timex t = { .modes = 0 };
 	int state = adjtimex(&t);
 
-	*out = (struct lag_rec_clock_state){ .at_ns = lag_clock_now(),
-					     .est_error_ns = LAG_NONE,
-					     .max_error_ns = LAG_NONE };
+	out->at_ns = lag_clock_now();
+	out->source = LAG_CLOCK_NONE;
 	if (state < 0)
 		return;
 	out->source = LAG_CLOCK_ADJTIMEX;

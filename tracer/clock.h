@@ -29,7 +29,8 @@ void lag_clock_read(struct lag_rec_clock *out, bool (*cupti)(int64_t *ns));
  * adjusted as time daemons do. */
 int64_t lag_clock_step(const struct lag_rec_clock *reading);
 
-/* What the kernel knows of how well the clock is disciplined. Reads only. */
+/* What the kernel knows of how well the clock is disciplined. Reads only. *out comes from
+ * lag_record_init: where the kernel tells nothing the rest stays unset. */
 void lag_clock_state(struct lag_rec_clock_state *out);
 
 #endif

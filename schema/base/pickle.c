@@ -5,6 +5,8 @@
 
 #include "schema/base/pickle_internal.h"
 
+#define MEMO_BYTES 48 /* what an entry of the memo takes, with the map's spare room */
+
 typedef enum lag_status opcode(struct lag_pickle *p, uint8_t op);
 
 static opcode op_refuse, op_proto, op_frame, op_mark, op_pop, op_pop_mark, op_dup, op_empty,
@@ -373,6 +375,9 @@ static enum lag_status put(struct lag_pickle *p, uint64_t number)
 
 	if (!d)
 		return LAG_ERR_INPUT;
+	/* What the memo takes is bounded like what it names. */
+	if (p->memo.n >= p->arena->max / MEMO_BYTES)
+		return lag_pickle_full(p);
 	return lag_failed(lag_map_set(&p->memo, number, (uint64_t)(uintptr_t)d))
 		       ? lag_pickle_full(p)
 		       : LAG_OK;

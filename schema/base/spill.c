@@ -232,10 +232,13 @@ static bool add_extent(struct lag_spill *spill, struct lag_spill_block *b, size_
 
 	step = step > bytes - mapped ? step : bytes - mapped;
 	step = (step + EXTENT_MIN - 1) / EXTENT_MIN * EXTENT_MIN;
-	if (mapped + step > b->range && !widen_range(spill, b, mapped + step))
-		return false;
 	if (lag_failed(lag_vec_reserve(&b->map, 1)) || !take_extent(spill, step, &e))
 		return false;
+	/* Last, since it may move the block: what failed until here leaves it where it was. */
+	if (mapped + step > b->range && !widen_range(spill, b, mapped + step)) {
+		give_extent(spill, e);
+		return false;
+	}
 	if (!map_extent(spill, b->at + mapped, &e)) {
 		give_extent(spill, e);
 		return fail(spill, "cannot map the temporary file");
@@ -318,9 +321,10 @@ enum lag_status lag_spill_grow(struct lag_spill *spill, struct lag_spill_block *
 		done = move_to_file(spill, b, bytes);
 	}
 	(void)pthread_mutex_unlock(&spill->lock);
+	if (done || !made)
+		*at = b->at;
 	if (done) {
 		*block = b;
-		*at = b->at;
 	} else if (made) {
 		lag_vec_release(&b->map);
 		free(b);

@@ -21,7 +21,8 @@ enum lag_status lag_spill_new(const char *folder, size_t budget_bytes, struct la
 void lag_spill_free(struct lag_spill *spill); /* NULL is allowed */
 
 /* Makes *block (NULL: a new one) hold at least `bytes`; what it held stays, what is new is undefined.
- * *at is its address, which changes; it is aligned like malloc's. Failures leave all as it was:
+ * *at is its address, which changes, for an older block also by a failure; it is aligned like malloc's.
+ * Failures leave what it holds as it was:
  * LAG_ERR_SYSTEM (no memory, or lag_spill_failure says what is wrong with the file). */
 enum lag_status lag_spill_grow(struct lag_spill *spill, struct lag_spill_block **block,
 			       size_t bytes, void **at) LAG_MUST_USE;

@@ -54,14 +54,15 @@ bool lag_trace_may_grow(uint64_t end)
 	       (rlim_t)end <= limit.rlim_cur;
 }
 
-static int take_space(int fd, off_t at, size_t n)
+/* fill: where the system cannot allocate, zeroes are written: the place must be nobody else's. */
+static int take_space(int fd, off_t at, size_t n, bool fill)
 {
 	if (!lag_trace_may_grow((uint64_t)at + n))
 		return EFBIG;
 	/* glibc's fallocate is the bare system call, unlike posix_fallocate. */
 	while (fallocate(fd, 0, at, (off_t)n)) {
 		if (errno == EOPNOTSUPP || errno == ENOSYS)
-			return fill_with_zeroes(fd, at, n);
+			return fill ? fill_with_zeroes(fd, at, n) : errno;
 		if (errno != EINTR)
 			return errno;
 	}
@@ -104,10 +105,10 @@ static int take_chunk_space(struct lag_trace_file *file, uint32_t index)
 	if (index >= space >> 32 && index < (uint32_t)space)
 		return 0;
 	if (step > 1 && !(file->max_bytes && (uint64_t)chunk_at(index + step) > file->max_bytes))
-		rc = take_space(file->fd, chunk_at(index), step * (size_t)LAG_CHUNK_BYTES);
+		rc = take_space(file->fd, chunk_at(index), step * (size_t)LAG_CHUNK_BYTES, false);
 	if (rc) {
 		step = 1;
-		rc = take_space(file->fd, chunk_at(index), LAG_CHUNK_BYTES);
+		rc = take_space(file->fd, chunk_at(index), LAG_CHUNK_BYTES, true);
 	}
 	if (!rc) {
 		atomic_store_explicit(&file->space, (uint64_t)index << 32 | (index + step),
@@ -283,7 +284,7 @@ static int write_head(struct lag_trace_file *file, const struct lag_trace_header
 {
 	struct lag_trace_header *out;
 	struct stat st;
-	int rc = fstat(file->fd, &st) ? errno : take_space(file->fd, 0, LAG_CHUNKS_AT);
+	int rc = fstat(file->fd, &st) ? errno : take_space(file->fd, 0, LAG_CHUNKS_AT, true);
 
 	if (rc)
 		return rc;

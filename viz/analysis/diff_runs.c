@@ -97,6 +97,8 @@ static bool chosen(const char *list, const struct lag_analysis *analysis)
 
 static enum lag_status check_list(const char *list, struct lag_err *err)
 {
+	if (list && !list[strspn(list, ",")])
+		return lag_err_set(err, LAG_ERR_USAGE, "the list of views names none");
 	for (const char *p = list; p && *p; p += strspn(p, ",")) {
 		size_t n = strcspn(p, ",");
 		bool known = false;

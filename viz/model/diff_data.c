@@ -327,7 +327,8 @@ static enum lag_status add_up(struct pairing *p, struct side *side, struct lag_e
 		for (size_t c = 0; st == LAG_OK && c < p->view->n_columns; c++) {
 			enum lag_unit unit = p->view->columns[c].unit;
 
-			p->sums[c] += fabs(lag_diff_number(&row.cells[c], unit));
+			if (unit != LAG_UNIT_ID) /* a name, no quantity */
+				p->sums[c] += fabs(lag_diff_number(&row.cells[c], unit));
 		}
 		free(row.name);
 	}
