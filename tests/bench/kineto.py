@@ -23,10 +23,11 @@ class Job:
 
 def python_seconds(path):
     """The same fields of every event by Python's own json."""
+    data = path.read_bytes()
     start = time.process_time()
     rows = [(e.get("ph"), e.get("cat"), e.get("name"), e.get("pid"), e.get("tid"), e.get("ts"), e.get("dur"),
              a.get("External id"), a.get("correlation"), a.get("stream"), a.get("device"))
-            for e in json.loads(path.read_bytes())["traceEvents"] for a in (e.get("args", {}),)]
+            for e in json.loads(data)["traceEvents"] for a in (e.get("args", {}),)]
     return time.process_time() - start, len(rows)
 
 
@@ -41,7 +42,8 @@ def kineto(work):
     for _ in range(4):
         for name, _ in readers:
             if (BUILD / "tests/bench" / name).exists():
-                job = Job(name, *(["memory"] if name == "bench_kineto" else []), path)
+                # Several rounds: a reader's buffers are there after the first.
+                job = Job(name, *(["memory"] if name == "bench_kineto" else []), path, 3)
                 if name not in best or job.seconds < best[name].seconds:
                     best[name] = job
     ours = best["bench_kineto"]
@@ -66,7 +68,7 @@ def kineto(work):
     line("kineto, private memory", walls[""].kib / 1024, 64, "MiB", "the aim", False)
     job = min((Job("bench_kineto", "import", path) for _ in range(2)), key=lambda j: j.seconds)
     line("kineto, to records", ours.size / 1e6 / job.seconds, small.stat().st_size / 1e6 / seconds, "MB/s",
-         "Python json alone", True)
+         "Python json, eleven fields of a smaller file", True)
 
 
 def main():

@@ -264,6 +264,7 @@ def check_cost(tmp):
     one = cpu_of("merge", "-q", "--append", tmp / "cost.db", files[7])
     whole = cpu_of("merge", "-q", "-o", tmp / "cost.all.db", *files)
     print(f"one of 8 ranks: {one:.2f} s of CPU to add, {whole:.2f} s to merge all")
+    assert one < 0.7 * whole, (one, whole)
     check_interrupted(tmp, files)
 
 

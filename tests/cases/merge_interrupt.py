@@ -11,18 +11,7 @@ import sys
 import tempfile
 import time
 
-LAGGARD = os.environ["LAGGARD"]
-BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
-
-
-class Tally:
-    def __init__(self):
-        self.failed = 0
-
-    def check(self, ok, what):
-        if not ok:
-            self.failed += 1
-            print("FAIL", what)
+from lib_merged import BUILD, LAGGARD, Tally
 
 
 def start(run, out, *options):
@@ -95,7 +84,7 @@ def main():
         subprocess.run([BUILD / "mkbig", run, "4", "400000"], check=True)
         signals(tally, run, first)
         killed(tally, run, second)
-    return 1 if tally.failed else 0
+    tally.end()
 
 
 if __name__ == "__main__":

@@ -13,18 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-LAGGARD = os.environ["LAGGARD"]
-BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
-
-
-class Tally:
-    def __init__(self):
-        self.failed = 0
-
-    def check(self, ok, what):
-        if not ok:
-            self.failed += 1
-            print("FAIL", what)
+from lib_merged import BUILD, LAGGARD, Tally
 
 
 def merge(run, out, *options, **kwargs):
@@ -88,7 +77,7 @@ def main():
         subprocess.run([BUILD / "mkbig", big, "3", "90000"], check=True)
         same_whatever_the_threads(tally, big, work, rows)
         no_room(tally, big, work)
-    return 1 if tally.failed else 0
+    tally.end()
 
 
 if __name__ == "__main__":

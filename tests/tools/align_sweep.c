@@ -319,8 +319,9 @@ static bool judge(const struct scenario *sc, struct lag_lab_score *score, uint64
 	double stated = lag_lab_quantile(&score->stated, 0.5);
 	double covered = score->n ? 100.0 * (double)score->covered / (double)score->n : 100;
 	bool few = seeds < HANDFUL;
-	bool good = covered >= (few ? 95 : 99) && stated <= (few ? 4 : 3) * p95 &&
-		    score->outside == 0 && score->right == score->n_silent;
+	bool good = score->n + score->n_silent > 0 && covered >= (few ? 95 : 99) &&
+		    stated <= (few ? 4 : 3) * p95 && score->outside == 0 &&
+		    score->right == score->n_silent;
 	printf("%-18s %4llu  covered %7.3f %%  error p50 %7.1f p95 %7.1f max %7.1f  stated %7.1f "
 	       "us (%4.2f)  outside %zu/%zu  silent %zu/%zu%s\n",
 	       sc->name, (unsigned long long)seeds, covered,
