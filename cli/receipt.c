@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "schema/base/fmt.h"
+#include "schema/base/io.h"
 #include "schema/env.h"
 #include "schema/trace/trace_tally.h"
 
@@ -43,19 +44,16 @@ static bool copy_file(const char *from, const char *to)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC), out;
 	char page[65536];
+	uint64_t at = 0;
 	ssize_t n = -1;
 
 	out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	while (out >= 0 && (n = read(in, page, sizeof(page))) > 0) {
-		for (ssize_t put = 0, done; put < n; put += done) {
-			done = write(out, page + put, (size_t)(n - put));
-			if (done < 0) {
-				n = -1;
-				break;
-			}
-		}
-		if (n < 0)
+	while (out >= 0 && (n = lag_io_read_at(in, page, sizeof(page), at)) > 0) {
+		at += (uint64_t)n;
+		if (!lag_io_write(out, page, (size_t)n)) {
+			n = -1;
 			break;
+		}
 	}
 	if (in >= 0)
 		close(in);

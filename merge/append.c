@@ -13,6 +13,7 @@
 
 #include "merge/append_change.sql.h"
 #include "merge/state.h"
+#include "schema/base/io.h"
 #include "schema/db/db.h"
 
 #define CHUNK ((size_t)8 << 20)
@@ -147,11 +148,8 @@ static enum lag_status copy_bytes(struct lag_merge *m, int from, int to, struct 
 		char room[65536];
 
 		while ((n = read(from, room, sizeof(room))) > 0 && st == LAG_OK) {
-			for (ssize_t done = 0, k; done < n; done += k) {
-				k = write(to, room + done, (size_t)(n - done));
-				if (k <= 0)
-					return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot copy");
-			}
+			if (!lag_io_write(to, room, (size_t)n))
+				return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot copy");
 			st = lag_merge_advance(m, 0, err);
 		}
 	}

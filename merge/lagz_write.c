@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A .lag file to a .lagz file: records are gathered by kind and field until a block is full,
  * which is then coded, compressed and written. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "merge/lagz.h"
 #include "merge/lagz_column.h"
+#include "schema/base/io.h"
 #include "schema/base/varint.h"
 
 #define BLOCK_RECORDS LAG_PACKED_BLOCK_RECORDS
@@ -41,19 +41,9 @@ struct packer {
 static enum lag_status write_all(struct packer *pk, const void *bytes, size_t n,
 				 struct lag_err *err)
 {
-	const uint8_t *p = bytes;
-
 	pk->tally->bytes_out += n;
-	while (n) {
-		ssize_t done = write(pk->fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
-		p += done;
-		n -= (size_t)done;
-	}
+	if (!lag_io_write(pk->fd, bytes, n))
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
 	return LAG_OK;
 }
 

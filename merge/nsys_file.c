@@ -3,7 +3,6 @@
  * compressed database is spooled to disk first. */
 #include "merge/nsys_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/io.h"
 #include "schema/base/mem.h"
 #include "schema/db/foreign.h"
 
@@ -74,16 +74,8 @@ static bool is_on_disk(const struct lag_input *in)
 
 static enum lag_status write_all(int fd, const uint8_t *bytes, size_t n, struct lag_err *err)
 {
-	while (n) {
-		ssize_t done = write(fd, bytes, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write a temporary file");
-		bytes += done;
-		n -= (size_t)done;
-	}
+	if (!lag_io_write(fd, bytes, n))
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write a temporary file");
 	return LAG_OK;
 }
 

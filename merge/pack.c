@@ -16,6 +16,7 @@
 
 #include "merge/lagz.h"
 #include "merge/pack_files.h"
+#include "schema/base/io.h"
 #include "schema/base/outfile.h"
 
 #define COPY_BLOCK ((size_t)1 << 20)
@@ -112,19 +113,8 @@ static enum lag_status end_frame(struct pack *p, struct lag_err *err)
 static int open_nameless(void)
 {
 	const char *dir = getenv("TMPDIR");
-	char path[4096];
-	int fd;
 
-	if (!dir || !*dir)
-		dir = "/tmp";
-	fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-	if (fd >= 0 ||
-	    snprintf(path, sizeof(path), "%s/laggard-pack.XXXXXX", dir) >= (int)sizeof(path))
-		return fd;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		(void)unlink(path);
-	return fd;
+	return lag_io_nameless(dir && *dir ? dir : "/tmp");
 }
 
 static enum lag_status write_member(struct pack *p, const struct lag_pack_file *file,
@@ -147,10 +137,8 @@ static enum lag_status write_member(struct pack *p, const struct lag_pack_file *
 	archive_entry_free(entry);
 	while (st == LAG_OK && left) {
 		size_t want = left < COPY_BLOCK ? (size_t)left : COPY_BLOCK;
-		ssize_t n = pread(fd, p->block, want, (off_t)(size - left));
+		ssize_t n = lag_io_read_at(fd, p->block, want, size - left);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0) {
 			st = lag_err_errno(err, LAG_ERR_INPUT, "%s", file->path);
 			break;
@@ -212,7 +200,7 @@ static bool is_rank_file(const struct lag_pack_file *file, int fd)
 
 	return file->sb.st_size > 0 && n > 4 &&
 	       strcmp(file->member + n - 4, LAG_TRACE_SUFFIX) == 0 &&
-	       pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+	       lag_io_read_at(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
 	       magic == LAG_TRACE_MAGIC;
 }
 

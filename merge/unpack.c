@@ -3,7 +3,6 @@
  * regular files are made; what else is in there is refused by name. */
 #include <archive.h>
 #include <archive_entry.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "merge/source.h"
 #include "merge/unpack_place.h"
 #include "schema/base/fmt.h"
+#include "schema/base/io.h"
 
 #define READ_BLOCK ((size_t)1 << 16)
 #define COPY_BLOCK ((size_t)1 << 18)
@@ -141,22 +141,11 @@ static enum lag_status copy_member(struct unpack *u, int fd, struct lag_err *err
 	for (;;) {
 		long n = read_member(u, u->block, COPY_BLOCK);
 		enum lag_status st = n ? take_budget(&u->budget, (uint64_t)n, err) : LAG_END;
-		const uint8_t *p = u->block;
 
 		if (st == LAG_END)
 			return LAG_OK;
-		while (st == LAG_OK && n > 0) {
-			ssize_t done = write(fd, p, (size_t)n);
-
-			if (done < 0 && errno == EINTR)
-				continue;
-			if (done <= 0) {
-				st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'",
-						   u->shown);
-			}
-			p += done > 0 ? done : 0;
-			n -= done > 0 ? done : 0;
-		}
+		if (st == LAG_OK && !lag_io_write(fd, u->block, (size_t)n))
+			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", u->shown);
 		if (st != LAG_OK)
 			return st;
 	}

@@ -3,13 +3,14 @@
  * or a device. */
 #include "schema/base/outfile.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "schema/base/io.h"
 
 static enum lag_status open_partial(struct lag_outfile *f, bool force, struct lag_err *err)
 {
@@ -84,18 +85,8 @@ enum lag_status lag_outfile_open(struct lag_outfile *f, const char *path, bool f
 enum lag_status lag_outfile_write(struct lag_outfile *f, const void *bytes, size_t n,
 				  struct lag_err *err)
 {
-	const char *p = bytes;
-
-	while (n) {
-		ssize_t done = write(f->fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
-		p += done;
-		n -= (size_t)done;
-	}
+	if (!lag_io_write(f->fd, bytes, n))
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write %s", f->name);
 	return LAG_OK;
 }
 

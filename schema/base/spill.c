@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "schema/base/io.h"
 #include "schema/base/mem.h"
 
 #define MIB ((size_t)1 << 20)
@@ -87,23 +87,9 @@ static bool fail(struct lag_spill *spill, const char *what)
 
 static bool open_file(struct lag_spill *spill)
 {
-	char path[4096];
-
-	if (spill->fd >= 0)
-		return true;
-	spill->fd = open(spill->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (spill->fd >= 0)
-		return true;
-	/* Not every file system knows files without names. */
-	if (snprintf(path, sizeof(path), "%s/laggard.XXXXXX", spill->folder) >= (int)sizeof(path)) {
-		errno = ENAMETOOLONG;
-		return fail(spill, "no temporary file");
-	}
-	spill->fd = mkostemp(path, O_CLOEXEC);
 	if (spill->fd < 0)
-		return fail(spill, "no temporary file");
-	(void)unlink(path);
-	return true;
+		spill->fd = lag_io_nameless(spill->folder);
+	return spill->fd >= 0 || fail(spill, "no temporary file");
 }
 
 /* Some file systems cannot allocate: written zeros are as good. */
@@ -113,14 +99,11 @@ static bool write_zeros(int fd, uint64_t offset, uint64_t bytes)
 
 	while (bytes) {
 		size_t n = bytes < sizeof(zeros) ? (size_t)bytes : sizeof(zeros);
-		ssize_t done = pwrite(fd, zeros, n, (off_t)offset);
 
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
+		if (!lag_io_write_at(fd, zeros, n, offset))
 			return false;
-		offset += (uint64_t)done;
-		bytes -= (uint64_t)done;
+		offset += n;
+		bytes -= n;
 	}
 	return true;
 }

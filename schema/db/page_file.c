@@ -2,12 +2,12 @@
 /* Page numbers given out and pages written. */
 #include "schema/db/page_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/io.h"
 #include "schema/db/page.h"
 
 /* The database header at the file's beginning. */
@@ -26,7 +26,7 @@ static const char magic[16] = "SQLite format 3";
 static enum lag_status read_header(const struct lag_page_file *file, uint8_t *header,
 				   struct lag_err *err)
 {
-	ssize_t n = pread(file->fd, header, HEADER_BYTES, 0);
+	ssize_t n = lag_io_read_at(file->fd, header, HEADER_BYTES, 0);
 
 	if (n < 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot read the database header");
@@ -81,19 +81,10 @@ void lag_page_file_close(struct lag_page_file *file)
 }
 
 static enum lag_status write_at(const struct lag_page_file *file, const uint8_t *bytes, size_t n,
-				off_t at, struct lag_err *err)
+				uint64_t at, struct lag_err *err)
 {
-	while (n) {
-		ssize_t done = pwrite(file->fd, bytes, n, at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write the trace");
-		bytes += done;
-		n -= (size_t)done;
-		at += done;
-	}
+	if (!lag_io_write_at(file->fd, bytes, n, at))
+		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write the trace");
 	return LAG_OK;
 }
 
@@ -124,7 +115,7 @@ enum lag_status lag_page_file_append(struct lag_page_file *file, const uint8_t *
 		if (!got)
 			return lag_err_set(err, LAG_ERR_LIMIT, "more pages than SQLite allows");
 		st = write_at(file, pages, (size_t)got * file->page_size,
-			      (off_t)(first - 1) * file->page_size, err);
+			      (uint64_t)(first - 1) * file->page_size, err);
 		for (uint32_t i = 0; i < got; i++)
 			*numbers++ = first + i;
 		pages += (size_t)got * file->page_size;
@@ -136,7 +127,7 @@ enum lag_status lag_page_file_append(struct lag_page_file *file, const uint8_t *
 enum lag_status lag_page_file_put(struct lag_page_file *file, uint32_t number, const uint8_t *page,
 				  struct lag_err *err)
 {
-	return write_at(file, page, file->page_size, (off_t)(number - 1) * file->page_size, err);
+	return write_at(file, page, file->page_size, (uint64_t)(number - 1) * file->page_size, err);
 }
 
 enum lag_status lag_page_file_finish(struct lag_page_file *file, struct lag_err *err)

@@ -4,12 +4,12 @@
 #include "schema/trace/trace_reader.h"
 
 #include <byteswap.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/io.h"
 #include "schema/base/mem.h"
 
 struct chunk_ref {
@@ -41,23 +41,16 @@ static void note_damage(struct lag_trace_damage *damage, uint64_t *count, uint64
 /* Bytes of the file at `at`: fewer than n at its end, or where it cannot be read. */
 static size_t read_at(const struct lag_trace_reader *rd, void *out, size_t n, uint64_t at)
 {
-	size_t got = 0;
+	ssize_t got;
 
 	if (rd->bytes) {
-		got = at >= rd->n ? 0 : rd->n - at < n ? (size_t)(rd->n - at) : n;
-		memcpy(out, rd->bytes + at, got);
-		return got;
-	}
-	while (got < n) {
-		ssize_t more = pread(rd->fd, (uint8_t *)out + got, n - got, (off_t)(at + got));
+		size_t there = at >= rd->n ? 0 : rd->n - at < n ? (size_t)(rd->n - at) : n;
 
-		if (more < 0 && errno == EINTR)
-			continue;
-		if (more <= 0)
-			break;
-		got += (size_t)more;
+		memcpy(out, rd->bytes + at, there);
+		return there;
 	}
-	return got;
+	got = lag_io_read_at(rd->fd, out, n, at);
+	return got > 0 ? (size_t)got : 0;
 }
 
 static enum lag_status read_header(struct lag_trace_reader *rd, struct lag_err *err)

@@ -3,6 +3,8 @@
  * failed allocation that says why. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +15,21 @@
 #include "schema/base/map.h"
 #include "schema/base/mem.h"
 #include "schema/base/spill.h"
+
+/* In the place of the system's (the linker's --wrap): a file system that cannot allocate. */
+static int refusal;
+static unsigned n_refused;
+int systems_fallocate(int fd, int mode, off_t at, off_t n) __asm__("__real_fallocate");
+int our_fallocate(int fd, int mode, off_t at, off_t n) __asm__("__wrap_fallocate");
+
+int our_fallocate(int fd, int mode, off_t at, off_t n)
+{
+	if (!refusal)
+		return systems_fallocate(fd, mode, at, n);
+	n_refused++;
+	errno = refusal;
+	return -1;
+}
 
 static uint64_t mixed(uint64_t i)
 {
@@ -151,6 +168,73 @@ static void a_file_that_cannot_grow_is_an_error(void **state)
 	lag_spill_free(spill);
 }
 
+static void zeros_take_the_place_of_allocation(void **state)
+{
+	struct lag_spill *spill = spill_of(1 << 20);
+	struct lag_vec a = LAG_VEC_SPILLED(uint64_t, spill), b = LAG_VEC_SPILLED(uint64_t, spill);
+
+	(void)state;
+	refusal = EOPNOTSUPP;
+	n_refused = 0;
+	fill(&a, 1000000, 1);
+	fill(&b, 1000000, 2);
+	fill(&a, 2000000, 1);
+	refusal = 0;
+	assert_true(n_refused > 2);
+	check(&a, 2000000, 1);
+	check(&b, 1000000, 2);
+	assert_true(lag_spill_bytes(spill) >= (uint64_t)2000000 * sizeof(uint64_t));
+	assert_int_equal(lag_spill_failure(spill, NULL), LAG_OK);
+	lag_vec_release(&a);
+	lag_vec_release(&b);
+	lag_spill_free(spill);
+}
+
+/* Written zeros take the room at once: a disk that has none is a failed allocation there too, never a
+ * fault of whoever uses the memory. */
+static void zeros_find_a_disk_full(void **state)
+{
+	struct lag_spill *spill = spill_of(1 << 20);
+	struct lag_vec vec = LAG_VEC_SPILLED(uint64_t, spill);
+	struct rlimit old, low;
+	struct lag_err err;
+
+	(void)state;
+	assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	low = (struct rlimit){ (6 << 20) + 12345, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	refusal = EOPNOTSUPP;
+	for (uint64_t *slot; (slot = lag_vec_push(&vec)) != NULL;)
+		*slot = mixed(vec.n - 1);
+	refusal = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_true(vec.n > 200000 && vec.n < 2000000);
+	check(&vec, vec.n, 0);
+	assert_int_equal(lag_spill_failure(spill, &err), LAG_ERR_SYSTEM);
+	assert_non_null(strstr(err.text, strerror(EFBIG)));
+	lag_vec_release(&vec);
+	lag_spill_free(spill);
+}
+
+/* Another refusal is a failure, not a reason to write. */
+static void other_refusals_are_failures(void **state)
+{
+	struct lag_spill *spill = spill_of(1 << 20);
+	struct lag_vec vec = LAG_VEC_SPILLED(uint64_t, spill);
+	struct lag_err err;
+
+	(void)state;
+	refusal = ENOSPC;
+	assert_int_equal(lag_vec_reserve(&vec, 1000000), LAG_ERR_SYSTEM);
+	refusal = 0;
+	assert_int_equal(lag_spill_bytes(spill), 0);
+	assert_int_equal(lag_spill_failure(spill, &err), LAG_ERR_SYSTEM);
+	assert_non_null(strstr(err.text, strerror(ENOSPC)));
+	lag_vec_release(&vec);
+	lag_spill_free(spill);
+}
+
 static void *churn(void *state)
 {
 	struct lag_spill *spill = state;
@@ -186,6 +270,9 @@ int main(void)
 		cmocka_unit_test(content_survives_the_way_into_the_file),
 		cmocka_unit_test(maps_spill_too),
 		cmocka_unit_test(a_file_that_cannot_grow_is_an_error),
+		cmocka_unit_test(zeros_take_the_place_of_allocation),
+		cmocka_unit_test(zeros_find_a_disk_full),
+		cmocka_unit_test(other_refusals_are_failures),
 		cmocka_unit_test(threads_share_it),
 	};
 
