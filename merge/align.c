@@ -89,27 +89,6 @@ int64_t lag_align_shift(const struct lag_align_result *res, uint32_t device, int
 	return llround(a->shift_ns + part * (b->shift_ns - a->shift_ns));
 }
 
-static int64_t apply(const struct lag_align_result *res, uint32_t device,
-		     const struct lag_align_device *d, const struct lag_align_segment *s,
-		     int64_t raw_ns)
-{
-	double add = d ? d->offset_ns : 0;
-	int64_t corrected;
-	/* The difference in doubles: it only meets the drift, and cannot overflow. */
-	if (s)
-		add += s->offset_ns + s->drift * ((double)raw_ns - (double)s->ref_ns + add);
-	if (!(fabs(add) < 9e18) || __builtin_add_overflow(raw_ns, llround(add), &corrected))
-		return raw_ns;
-	return corrected + lag_align_shift(res, device, corrected);
-}
-
-int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
-			int64_t raw_ns)
-{
-	return apply(res, device, device_row(res, device, raw_ns), segment(res, host, raw_ns),
-		     raw_ns);
-}
-
 /* A row that begins at row_ns, before or after raw_ns, narrows the times for which that answer holds. */
 static void narrow(struct lag_align_at *at, int64_t row_ns, int64_t raw_ns)
 {
@@ -120,34 +99,37 @@ static void narrow(struct lag_align_at *at, int64_t row_ns, int64_t raw_ns)
 	}
 }
 
-static void seek(const struct lag_align_result *res, struct lag_align_at *at, int64_t raw_ns)
+void lag_align_seek(const struct lag_align_result *res, struct lag_align_at *at, uint32_t host,
+		    uint32_t device, int64_t raw_ns)
 {
-	const struct lag_align_device *d = device_row(res, at->device, raw_ns);
-	const struct lag_align_segment *s = segment(res, at->host, raw_ns);
-	at->device_row = d;
-	at->segment = s;
-	at->from_ns = INT64_MIN;
-	at->until_ns = INT64_MAX;
-	if (d)
+	const struct lag_align_device *d = device_row(res, device, raw_ns);
+	const struct lag_align_segment *s = segment(res, host, raw_ns);
+
+	*at = (struct lag_align_at){
+		.from_ns = INT64_MIN, .until_ns = INT64_MAX, .host = host, .device = device
+	};
+	if (d) {
+		at->device_ns = d->offset_ns;
 		narrow(at, d->from_ns, raw_ns);
-	if (d && d + 1 < res->devices + res->n_devices && d[1].device == at->device)
+	}
+	if (d && d + 1 < res->devices + res->n_devices && d[1].device == device)
 		narrow(at, d[1].from_ns, raw_ns);
-	if (s)
+	if (s) {
+		at->offset_ns = s->offset_ns;
+		at->drift = s->drift;
+		at->ref_ns = (double)s->ref_ns;
 		narrow(at, s->from_ns, raw_ns);
-	if (s && s + 1 < res->segments + res->n_segments && s[1].host == at->host)
+	}
+	if (s && s + 1 < res->segments + res->n_segments && s[1].host == host)
 		narrow(at, s[1].from_ns, raw_ns);
 }
 
-int64_t lag_align_apply_at(const struct lag_align_result *res, struct lag_align_at *at,
-			   uint32_t host, uint32_t device, int64_t raw_ns)
+int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint32_t device,
+			int64_t raw_ns)
 {
-	if (raw_ns < at->from_ns || raw_ns >= at->until_ns || host != at->host ||
-	    device != at->device) {
-		at->host = host;
-		at->device = device;
-		seek(res, at, raw_ns);
-	}
-	return apply(res, device, at->device_row, at->segment, raw_ns);
+	struct lag_align_at at = { 0 };
+
+	return lag_align_apply_at(res, &at, host, device, raw_ns);
 }
 
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,

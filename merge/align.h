@@ -159,14 +159,43 @@ int64_t lag_align_apply(const struct lag_align_result *res, uint32_t host, uint3
 
 /* The same for many times in a row: *at, zeroed before the first, keeps what is in force around the last. */
 struct lag_align_at {
-	const struct lag_align_device *device_row;
-	const struct lag_align_segment *segment;
-	int64_t from_ns, until_ns; /* raw times for which these hold; until_ns 0: for none */
+	int64_t from_ns,
+		until_ns; /* raw times for which what follows holds; until_ns 0: for none */
+	double device_ns; /* the device's own correction, then its host's */
+	double offset_ns, drift, ref_ns;
 	uint32_t host, device;
 };
 
-int64_t lag_align_apply_at(const struct lag_align_result *res, struct lag_align_at *at,
-			   uint32_t host, uint32_t device, int64_t raw_ns);
+void lag_align_seek(const struct lag_align_result *res, struct lag_align_at *at, uint32_t host,
+		    uint32_t device, int64_t raw_ns);
+
+/* To the nearest, halves away from zero; |x| < 2^63. Here, since a call would be most of its cost. */
+static inline int64_t lag_align_round(double x)
+{
+	int64_t whole = (int64_t)x;
+	double rest = x - (double)whole;
+
+	return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
+static inline int64_t lag_align_apply_at(const struct lag_align_result *res,
+					 struct lag_align_at *at, uint32_t host, uint32_t device,
+					 int64_t raw_ns)
+{
+	int64_t corrected;
+	double add;
+
+	if (raw_ns < at->from_ns || raw_ns >= at->until_ns || host != at->host ||
+	    device != at->device)
+		lag_align_seek(res, at, host, device, raw_ns);
+	/* The difference in doubles: it only meets the drift, and cannot overflow. */
+	add = at->device_ns +
+	      (at->offset_ns + at->drift * ((double)raw_ns - at->ref_ns + at->device_ns));
+	if (!(add > -9e18 && add < 9e18) ||
+	    __builtin_add_overflow(raw_ns, lag_align_round(add), &corrected))
+		return raw_ns;
+	return res->n_repairs ? corrected + lag_align_shift(res, device, corrected) : corrected;
+}
 
 /* Uncertainty in ns of a device's corrected times at a raw moment; INT64_MAX = unknown. */
 int64_t lag_align_uncertainty(const struct lag_align_result *res, uint32_t host, uint32_t device,

@@ -11,7 +11,7 @@
 
 /* Buckets of the finest level an event: with some 6 bytes each, and a third more for the levels above. */
 #define BUCKETS_AN_EVENT 0.18
-#define SAMPLES          ((size_t)1 << 16)
+#define SAMPLES          ((size_t)1 << 13)
 #define TOP_BUCKETS      64 /* of the coarsest level, for the whole process */
 #define TIME_MAX         (((int64_t)1 << 61) - 1)
 
@@ -22,6 +22,7 @@ struct build {
 	struct lag_lod_proc *lod;
 	struct lag_lod_track *tracks; /* by lane */
 	struct lag_lod_level *levels; /* of all tracks */
+	struct lag_align_at clock;    /* around the last event */
 	uint8_t *name_class;          /* by string id: 0 not looked at, else 1 + class */
 	int64_t end_ns; /* when what still runs is taken to end: the last moment on record */
 	size_t n_lanes;
@@ -74,9 +75,10 @@ static struct span span_of(struct build *b, size_t i)
 	int64_t end_ns = LAG_GPU_END(b->p, g);
 	struct span out = { .class = class_of(b, g, shape), .lane = 1 + shape->queue };
 
-	out.start_ns = lag_merge_corrected(b->m, b->p, shape->dense, g->start_ns);
-	out.end_ns = end_ns == LAG_NONE ? b->end_ns
-					: lag_merge_corrected(b->m, b->p, shape->dense, end_ns);
+	out.start_ns = lag_merge_corrected_at(b->m, b->p, &b->clock, shape->dense, g->start_ns);
+	out.end_ns = lag_merge_corrected_at(b->m, b->p, &b->clock, shape->dense, end_ns);
+	if (end_ns == LAG_NONE)
+		out.end_ns = b->end_ns;
 	out.start_ns = bounded(out.start_ns);
 	out.end_ns = bounded(out.end_ns);
 	if (out.end_ns < out.start_ns)
@@ -201,7 +203,7 @@ static enum lag_status make_tracks(struct build *b, uint64_t *n_left)
 						 .lane = (uint32_t)i,
 						 .take = take,
 						 .state = lod };
-		lag_sweep_init(&track->sweep);
+		lag_lod_track_init(track);
 	}
 	return LAG_OK;
 }

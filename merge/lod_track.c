@@ -67,45 +67,54 @@ static void add(struct lag_lod_track *track, unsigned l, int64_t index, struct l
 	}
 }
 
-static inline struct lag_bucket *bucket_at(struct lag_lod_track *track, int64_t index)
+/* To the finest bucket that t_ns is in. */
+static void move_to(struct lag_lod_track *track, int64_t t_ns)
 {
-	struct lag_lod_level *level = &track->levels[0];
+	int64_t index = t_ns >> track->shift;
 
-	if (!level->used || level->index != index) {
-		add(track, 0, index, (struct lag_bucket){ 0 });
-		if (*track->n_left)
-			--*track->n_left;
-	}
-	return &level->bucket;
+	add(track, 0, index, (struct lag_bucket){ 0 });
+	track->edge_ns = (int64_t)(((uint64_t)index + 1) << track->shift);
+	if (*track->n_left)
+		--*track->n_left;
 }
 
-static void put(struct lag_lod_track *track, int class, int64_t from, int64_t until)
+static inline void put(struct lag_lod_track *track, const struct lag_sweep_piece *piece)
 {
-	while (from < until && *track->n_left) {
-		int64_t index = from >> track->shift;
-		int64_t edge = (int64_t)(((uint64_t)index + 1) << track->shift);
-		int64_t stop = until < edge ? until : edge;
+	int64_t *ns = &track->levels[0].bucket.ns[piece->class], from = piece->from_ns;
 
-		bucket_at(track, index)->ns[class] += stop - from;
-		from = stop;
+	while (piece->until_ns > track->edge_ns && *track->n_left) {
+		/* Not from a bucket that is still to come. */
+		if (from < track->edge_ns) {
+			*ns += track->edge_ns - from;
+			from = track->edge_ns;
+		}
+		move_to(track, from);
 	}
+	*ns += piece->until_ns - from;
 }
 
 /* Time before `to` is settled. */
-static void settle(struct lag_lod_track *track, int64_t to)
+static inline void settle(struct lag_lod_track *track, int64_t to)
 {
-	struct lag_sweep_piece pieces[LAG_PYRAMID_CLASSES];
-	int n = lag_sweep_to(&track->sweep, to, pieces);
+	struct lag_sweep_piece piece;
 
-	for (int i = 0; i < n; i++)
-		put(track, pieces[i].class, pieces[i].from_ns, pieces[i].until_ns);
+	while (lag_sweep_next(&track->sweep, to, &piece))
+		put(track, &piece);
+}
+
+void lag_lod_track_init(struct lag_lod_track *track)
+{
+	lag_sweep_init(&track->sweep);
+	track->edge_ns = INT64_MIN;
 }
 
 void lag_lod_track_add(struct lag_lod_track *track, enum lag_pyramid_class class, int64_t start_ns,
 		       int64_t end_ns)
 {
 	settle(track, start_ns);
-	bucket_at(track, start_ns >> track->shift)->n_events++;
+	if (start_ns >= track->edge_ns)
+		move_to(track, start_ns);
+	track->levels[0].bucket.n_events++;
 	lag_sweep_add(&track->sweep, class, end_ns);
 }
 

@@ -26,11 +26,15 @@ struct lag_lod_track {
 	unsigned shift, n_levels;
 	/* Buckets that all tracks together may still make; with none left they are of no use any more. */
 	uint64_t *n_left;
+	int64_t edge_ns; /* where the finest level's bucket ends */
 	uint32_t lane;
 	bool failed;
 	lag_lod_take *take;
 	void *state;
 };
+
+/* What the caller sets is set. */
+void lag_lod_track_init(struct lag_lod_track *track);
 
 /* An event; start_ns does not come before the last one's, end_ns not before start_ns. */
 void lag_lod_track_add(struct lag_lod_track *track, enum lag_pyramid_class class, int64_t start_ns,

@@ -216,20 +216,18 @@ uint32_t lag_merge_device(const struct lag_proc *p, int64_t device)
 			    : LAG_HOST_CLOCK;
 }
 
+int64_t lag_merge_host_shift(const struct lag_merge *m, const struct lag_proc *p, int64_t at_ns)
+{
+	if (!p->devices.n)
+		return 0;
+	return lag_align_shift(&m->clock, LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense,
+			       at_ns);
+}
+
 int64_t lag_merge_corrected(const struct lag_merge *m, const struct lag_proc *p, uint32_t dense,
 			    int64_t raw_ns)
 {
-	if (raw_ns == LAG_NONE)
-		return LAG_NONE;
-	/* On the common clock already. */
-	if (p->old)
-		return raw_ns;
-	int64_t at = lag_align_apply(&m->clock, p->host, dense, raw_ns);
+	struct lag_align_at at = { 0 };
 
-	/* What a process did on its host goes with its device, so that it keeps its order. */
-	if (dense == LAG_HOST_CLOCK && m->clock.n_repairs && p->devices.n) {
-		at += lag_align_shift(&m->clock,
-				      LAG_VEC_AT(&p->devices, struct lag_device_row, 0).dense, at);
-	}
-	return at;
+	return lag_merge_corrected_at(m, p, &at, dense, raw_ns);
 }

@@ -174,6 +174,25 @@ enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 int64_t lag_merge_corrected(const struct lag_merge *m, const struct lag_proc *p, uint32_t dense,
 			    int64_t raw_ns);
 
+/* What a process did on its host goes with its device where the order was repaired. */
+int64_t lag_merge_host_shift(const struct lag_merge *m, const struct lag_proc *p, int64_t at_ns);
+
+/* The same for many times in a row of one process; see lag_align_apply_at. */
+static inline int64_t lag_merge_corrected_at(const struct lag_merge *m, const struct lag_proc *p,
+					     struct lag_align_at *at, uint32_t dense,
+					     int64_t raw_ns)
+{
+	int64_t at_ns;
+
+	/* What is old is on the common clock already. */
+	if (raw_ns == LAG_NONE || p->old)
+		return raw_ns;
+	at_ns = lag_align_apply_at(&m->clock, at, p->host, dense, raw_ns);
+	if (dense == LAG_HOST_CLOCK && m->clock.n_repairs)
+		at_ns += lag_merge_host_shift(m, p, at_ns);
+	return at_ns;
+}
+
 /* Dense index of a process's device; the process's first when that device has no events. */
 uint32_t lag_merge_device(const struct lag_proc *p, int64_t device);
 

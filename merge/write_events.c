@@ -10,16 +10,12 @@ static int64_t told(int64_t value)
 
 static int64_t host_time(struct lag_fill *f, int64_t raw)
 {
-	if (raw == LAG_NONE)
-		return LAG_NONE;
-	return lag_align_apply_at(&f->w->m->clock, &f->host, f->wp->p->host, LAG_HOST_CLOCK, raw);
+	return lag_merge_corrected_at(f->w->m, f->wp->p, &f->host, LAG_HOST_CLOCK, raw);
 }
 
 static int64_t gpu_time(struct lag_fill *f, uint32_t device, int64_t raw)
 {
-	if (raw == LAG_NONE)
-		return LAG_NONE;
-	return lag_align_apply_at(&f->w->m->clock, &f->gpu, f->wp->p->host, device, raw);
+	return lag_merge_corrected_at(f->w->m, f->wp->p, &f->gpu, device, raw);
 }
 
 /* ---- GPU events ---- */

@@ -26,8 +26,7 @@ static int64_t start_of(const struct lag_writer *w, struct lag_align_at *clock,
 {
 	const struct lag_gpu *g = LAG_GPU_AT(p, i);
 
-	return lag_align_apply_at(&w->m->clock, clock, p->host, LAG_GPU_SHAPE_AT(p, g)->dense,
-				  g->start_ns);
+	return lag_merge_corrected_at(w->m, p, clock, LAG_GPU_SHAPE_AT(p, g)->dense, g->start_ns);
 }
 
 /* Devices of a process are corrected each by itself, so that their order may change. */

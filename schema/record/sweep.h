@@ -5,6 +5,8 @@
 #ifndef SCHEMA_RECORD_SWEEP_H
 #define SCHEMA_RECORD_SWEEP_H
 
+#include <stdbool.h>
+
 #include "schema/record/pyramid.h"
 
 struct lag_sweep {
@@ -24,24 +26,22 @@ static inline void lag_sweep_init(struct lag_sweep *sweep)
 		sweep->until_ns[c] = INT64_MIN;
 }
 
-/* Settles time before `to`, which does not go back; returns how many pieces of it are covered, in order. */
-static inline int lag_sweep_to(struct lag_sweep *sweep, int64_t to,
-			       struct lag_sweep_piece pieces[LAG_PYRAMID_CLASSES])
+/* The next piece of covered time before `to`, which does not go back; false: all of it is settled. */
+static inline bool lag_sweep_next(struct lag_sweep *sweep, int64_t to,
+				  struct lag_sweep_piece *piece)
 {
-	int64_t from = sweep->now_ns;
-	int n = 0;
-
-	for (int c = 0; c < LAG_PYRAMID_CLASSES && from < to; c++) {
+	for (int c = 0; c < LAG_PYRAMID_CLASSES && sweep->now_ns < to; c++) {
 		int64_t until = sweep->until_ns[c] < to ? sweep->until_ns[c] : to;
 
-		if (until <= from)
+		if (until <= sweep->now_ns)
 			continue;
-		pieces[n++] = (struct lag_sweep_piece){ from, until, c };
-		from = until;
+		*piece = (struct lag_sweep_piece){ sweep->now_ns, until, c };
+		sweep->now_ns = until;
+		return true;
 	}
 	if (to > sweep->now_ns)
 		sweep->now_ns = to;
-	return n;
+	return false;
 }
 
 static inline void lag_sweep_add(struct lag_sweep *sweep, int class, int64_t end_ns)

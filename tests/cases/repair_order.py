@@ -19,7 +19,10 @@ def merge(folder, *options):
     subprocess.run([LAGGARD, "merge", "-q", "-f", "-o", out, *options, folder / "run"], check=True, timeout=120)
     db = sqlite3.connect(out)
     meta = dict(db.execute("SELECT key, value FROM meta"))
-    events = db.execute("SELECT rank, raw_start_ns, start_ns FROM gpu_event ORDER BY rank, raw_start_ns, id").fetchall()
+    # The host's calls move with the GPU events around them.
+    events = db.execute("SELECT rank, raw_start_ns, start_ns FROM (SELECT 1 AS t, * FROM (SELECT id, rank, raw_start_ns, start_ns"
+                        " FROM gpu_event) UNION ALL SELECT 2, id, rank, raw_start_ns, start_ns FROM api_call)"
+                        " ORDER BY rank, raw_start_ns, t, id").fetchall()
     repairs = {}
     for rank, at, shift in db.execute("SELECT rank, at_ns, shift_ns FROM clock_repair ORDER BY rank, at_ns"):
         repairs.setdefault(rank, []).append((at, shift))

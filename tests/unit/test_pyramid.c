@@ -89,7 +89,7 @@ static void build(struct fixture *f)
 
 	for (int s = 0; s < 64; s++)
 		f->last_segment[s] = INT64_MIN;
-	lag_sweep_init(&track.sweep);
+	lag_lod_track_init(&track);
 	for (int i = 0; i < N_EVENTS; i++) {
 		lag_lod_track_add(&track, f->events[i].class, f->events[i].start_ns,
 				  f->events[i].end_ns);

@@ -169,20 +169,17 @@ struct columns {
 
 static void settle(struct columns *to, struct lag_sweep *sweep, int64_t until)
 {
-	struct lag_sweep_piece pieces[LAG_PYRAMID_CLASSES];
-	int n = lag_sweep_to(sweep, until, pieces);
+	struct lag_sweep_piece piece;
 
-	for (int i = 0; i < n; i++) {
-		int64_t from = pieces[i].from_ns;
-
-		while (to->at < to->n && to->edges[to->at + 1] <= from)
+	while (lag_sweep_next(sweep, until, &piece)) {
+		while (to->at < to->n && to->edges[to->at + 1] <= piece.from_ns)
 			to->at++;
-		for (int c = to->at; c < to->n && to->edges[c] < pieces[i].until_ns; c++) {
-			int64_t a = from > to->edges[c] ? from : to->edges[c];
+		for (int c = to->at; c < to->n && to->edges[c] < piece.until_ns; c++) {
+			int64_t a = piece.from_ns > to->edges[c] ? piece.from_ns : to->edges[c];
 			int64_t b = to->edges[c + 1];
 
-			b = pieces[i].until_ns < b ? pieces[i].until_ns : b;
-			to->out[c].ns[pieces[i].class] += b > a ? b - a : 0;
+			b = piece.until_ns < b ? piece.until_ns : b;
+			to->out[c].ns[piece.class] += b > a ? b - a : 0;
 		}
 	}
 }
