@@ -34,7 +34,7 @@ enum lag_status lag_kineto_name(struct lag_kineto *k, struct lag_span text,
 				struct lag_kineto_known *known, struct lag_err *err)
 {
 	uint64_t hash = hash_of(text);
-	struct lag_kineto_known *slot = &k->known[hash >> 52];
+	struct lag_kineto_known *slot = &k->known[hash >> (64 - LAG_KINETO_KNOWN_BITS)];
 	uint32_t id;
 
 	if (slot->id && slot->hash == hash && slot->n == text.n &&
@@ -50,8 +50,6 @@ enum lag_status lag_kineto_name(struct lag_kineto *k, struct lag_span text,
 	*slot = *known;
 	return LAG_OK;
 }
-
-_Static_assert(LAG_KINETO_KNOWN == 1 << 12, "the hash's upper twelve bits choose the slot");
 
 enum lag_status lag_kineto_string(struct lag_kineto *k, struct lag_span text, uint32_t *id,
 				  struct lag_err *err)
@@ -84,7 +82,7 @@ int64_t lag_kineto_config(struct lag_kineto *k)
 	h = mix((uint64_t)cfg.grid_x << 32 ^ (uint64_t)cfg.grid_y,
 		(uint64_t)cfg.block_x << 32 ^ (uint64_t)cfg.block_y << 16 ^ (uint64_t)cfg.grid_z);
 	h = mix(h, (uint64_t)cfg.dynamic_smem_bytes << 16 ^ (uint64_t)cfg.registers);
-	slot = &k->configs[h >> 56];
+	slot = &k->configs[h >> (64 - LAG_KINETO_CONFIG_BITS)];
 	cfg.id = slot->id;
 	if (slot->id && memcmp(slot, &cfg, sizeof(cfg)) == 0)
 		return slot->id - 1;
@@ -93,5 +91,3 @@ int64_t lag_kineto_config(struct lag_kineto *k)
 	slot->id = cfg.id == LAG_NONE ? 0 : cfg.id + 1;
 	return cfg.id;
 }
-
-_Static_assert(LAG_KINETO_CONFIGS == 1 << 8, "the hash's upper eight bits choose the slot");

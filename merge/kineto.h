@@ -69,8 +69,11 @@ struct lag_kineto_known {
 	bool names_nccl;
 };
 
-#define LAG_KINETO_KNOWN   4096
-#define LAG_KINETO_CONFIGS 256
+/* The upper bits of a hash choose the slot. */
+#ifndef LAG_KINETO_KNOWN_BITS /* fewer where collisions are to be met in short inputs */
+#define LAG_KINETO_KNOWN_BITS  12
+#define LAG_KINETO_CONFIG_BITS 8
+#endif
 
 struct lag_kineto {
 	struct lag_kineto_scan scan;
@@ -85,8 +88,9 @@ struct lag_kineto {
 	bool saw_events, saw_header;
 	bool exported; /* by laggard */
 	uint64_t n_events, n_meta;
-	struct lag_rec_launch_config configs[LAG_KINETO_CONFIGS]; /* lately used; id 0: empty */
-	struct lag_kineto_known known[LAG_KINETO_KNOWN];
+	struct lag_rec_launch_config
+		configs[1 << LAG_KINETO_CONFIG_BITS]; /* lately used; id 0: empty */
+	struct lag_kineto_known known[1 << LAG_KINETO_KNOWN_BITS];
 };
 
 static inline int64_t lag_kineto_or(int64_t v, int64_t otherwise)

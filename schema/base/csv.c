@@ -7,7 +7,9 @@
 
 #include "schema/base/mem.h"
 
-#define WINDOW ((size_t)1 << 16)
+#ifndef LAG_CSV_WINDOW /* smaller where its ends are to be met in short inputs */
+#define LAG_CSV_WINDOW ((size_t)1 << 16)
+#endif
 #define AT_END (-1)
 
 enum lag_status lag_csv_init(struct lag_csv *r, lag_csv_fill fill, void *state, char separator)
@@ -16,7 +18,7 @@ enum lag_status lag_csv_init(struct lag_csv *r, lag_csv_fill fill, void *state, 
 	r->fill = fill;
 	r->fill_state = state;
 	r->separator = separator;
-	r->window = lag_calloc(WINDOW, 1);
+	r->window = lag_calloc(LAG_CSV_WINDOW, 1);
 	return r->window ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
@@ -34,7 +36,7 @@ static bool refill(struct lag_csv *r, struct lag_err *err)
 	if (r->pos < r->end || r->eof)
 		return true;
 	r->base += r->end;
-	n = r->fill(r->fill_state, r->window, WINDOW, err);
+	n = r->fill(r->fill_state, r->window, LAG_CSV_WINDOW, err);
 	r->pos = 0;
 	r->end = n > 0 ? (size_t)n : 0;
 	r->eof = n == 0;
@@ -124,7 +126,7 @@ static bool skip_mark(struct lag_csv *r, struct lag_err *err)
 	long n = 1;
 
 	while (r->end < 3 && n > 0) {
-		n = r->fill(r->fill_state, r->window + r->end, WINDOW - r->end, err);
+		n = r->fill(r->fill_state, r->window + r->end, LAG_CSV_WINDOW - r->end, err);
 		r->end += n > 0 ? (size_t)n : 0;
 	}
 	if (r->end - r->pos >= 3 && memcmp(r->window + r->pos, "\xef\xbb\xbf", 3) == 0)

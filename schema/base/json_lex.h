@@ -5,7 +5,9 @@
 
 #include "schema/base/json_read.h"
 
+#ifndef LAG_JSON_WINDOW /* smaller where its ends are to be met in short inputs */
 #define LAG_JSON_WINDOW ((size_t)1 << 18)
+#endif
 /* So many bytes are at hand, where the input has them, when a token other than a string begins:
  * longer words and numbers are taken apart. */
 #define LAG_JSON_AHEAD ((size_t)1024)

@@ -8,6 +8,8 @@
 
 #include "schema/base/spill.h"
 
+#define BIG_ITEM ((size_t)1024) /* of such, often one is all there will be */
+
 static enum lag_status reserve_spilled(struct lag_vec *vec, size_t n)
 {
 	enum lag_status st =
@@ -32,7 +34,7 @@ enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
 		return LAG_ERR_LIMIT;
 	if (vec->spill)
 		return reserve_spilled(vec, vec->n + n);
-	cap = cap + cap / 2 + 16;
+	cap = cap + cap / 2 + (vec->item_size < BIG_ITEM ? 16 : 1);
 	if (cap < vec->n + n)
 		cap = vec->n + n;
 	if (cap > SIZE_MAX / vec->item_size)

@@ -49,22 +49,43 @@ static inline enum lag_status lag_fuzz_take(struct lag_part_sink *sink, struct l
 	return LAG_OK;
 }
 
-static inline void
-lag_fuzz_import(const struct lag_importer *importer, const char *path, const uint8_t *data,
-		size_t n, void (*check)(const struct lag_part *part, const struct lag_pool *pool))
+typedef void (*lag_fuzz_checker)(const struct lag_part *part, const struct lag_pool *pool);
+
+static inline void lag_fuzz_run(const struct lag_importer *importer, struct lag_input *in,
+				lag_fuzz_checker check)
 {
 	static const struct lag_import_opts opts = { .cpu_ops = true };
-	struct lag_fuzz_bytes b = { data, n, 0 };
+	const struct lag_fuzz_bytes *b = in->state;
 	struct lag_fuzz_check state = { .check = check };
-	struct lag_input in = { .path = path, .read = lag_fuzz_read, .state = &b };
 	struct lag_part_sink sink = { .take = lag_fuzz_take, .state = &state };
 	struct lag_err err = { 0 };
 
 	lag_fuzz_require(lag_pool_init(&state.pool) == LAG_OK);
-	(void)importer->probe(data, n < 4096 ? n : 4096);
-	lag_fuzz_require(!lag_failed(importer->import(&in, &state.pool, &opts, &sink, &err)) ||
+	(void)importer->probe(b->data, b->n < 4096 ? b->n : 4096);
+	lag_fuzz_require(!lag_failed(importer->import(in, &state.pool, &opts, &sink, &err)) ||
 			 err.text[0]);
 	lag_pool_release(&state.pool);
+}
+
+static inline void lag_fuzz_import(const struct lag_importer *importer, const char *path,
+				   const uint8_t *data, size_t n, lag_fuzz_checker check)
+{
+	struct lag_fuzz_bytes b = { data, n, 0 };
+	struct lag_input in = { .path = path, .read = lag_fuzz_read, .state = &b };
+
+	lag_fuzz_run(importer, &in, check);
+}
+
+/* As if the bytes were those of the file at path, mapped. */
+static inline void lag_fuzz_import_mapped(const struct lag_importer *importer, const char *path,
+					  const uint8_t *data, size_t n, lag_fuzz_checker check)
+{
+	struct lag_fuzz_bytes b = { data, n, 0 };
+	struct lag_input in = {
+		.path = path, .bytes = data, .n = n, .read = lag_fuzz_read, .state = &b
+	};
+
+	lag_fuzz_run(importer, &in, check);
 }
 
 #endif
