@@ -124,9 +124,7 @@ static int64_t state_of(const struct lag_datum *entry)
 
 static int64_t positive(const struct lag_datum *d)
 {
-	int64_t v = lag_datum_int(d);
-
-	return v > 0 ? v : LAG_NONE;
+	return lag_positive(lag_datum_int(d));
 }
 
 /* Milliseconds, integer or real. */

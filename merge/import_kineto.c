@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "merge/kineto.h"
+#include "merge/source.h"
 
 static bool looks_like_json(const uint8_t *head, size_t n)
 {
@@ -95,13 +96,6 @@ static enum lag_status finish(struct lag_kineto *k, const char *path, struct lag
 	return st;
 }
 
-static long fill_from_input(void *state, void *buf, size_t room, struct lag_err *err)
-{
-	struct lag_input *in = state;
-
-	return in->read(in, buf, room, err);
-}
-
 static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool,
 				     const struct lag_import_opts *opts, struct lag_part_sink *sink,
 				     struct lag_err *err)
@@ -121,7 +115,7 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 	lag_kineto_scan_init(&k->scan);
 	st = lag_kineto_add_proc(k, in->path, err);
 	if (!lag_failed(st)) {
-		st = lag_json_init_fill(&k->scan.json, fill_from_input, in, true);
+		st = lag_json_init_fill(&k->scan.json, lag_input_fill, in, true);
 		if (lag_failed(st))
 			(void)lag_err_set(err, st, "out of memory");
 	}

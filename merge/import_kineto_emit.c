@@ -35,13 +35,12 @@ static int64_t end_of(const struct lag_kineto_event *e)
 
 static int64_t device_of(const struct lag_kineto_event *e)
 {
-	return e->legacy_gpu ? lag_kineto_or(e->tid, 0)
-			     : lag_kineto_or(e->i[LAG_KI_DEVICE], lag_kineto_or(e->pid, 0));
+	return e->legacy_gpu ? lag_or(e->tid, 0) : lag_or(e->i[LAG_KI_DEVICE], lag_or(e->pid, 0));
 }
 
 static int64_t stream_of(const struct lag_kineto_event *e)
 {
-	return e->legacy_gpu ? 0 : lag_kineto_or(e->i[LAG_KI_STREAM], lag_kineto_or(e->tid, 0));
+	return e->legacy_gpu ? 0 : lag_or(e->i[LAG_KI_STREAM], lag_or(e->tid, 0));
 }
 
 /* A record whose first fields are start and end. */
@@ -70,15 +69,10 @@ static void begin_gpu(struct lag_kineto *k, struct lag_record *rec, enum lag_rec
 
 	begin(k, rec, kind);
 	rec->kernel.device = device_of(e);
-	rec->kernel.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
+	rec->kernel.context = lag_or(e->i[LAG_KI_CONTEXT], 0);
 	rec->kernel.stream = stream_of(e);
-	rec->kernel.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
+	rec->kernel.correlation = lag_or(e->i[LAG_KI_CORRELATION], 0);
 	lag_kineto_use_device(k, rec->kernel.device);
-}
-
-static int64_t positive(int64_t v)
-{
-	return v > 0 ? v : LAG_NONE;
 }
 
 /* Adds rec; where it carries communication, remembers it with what the event says about it. */
@@ -118,8 +112,8 @@ static enum lag_status emit_kernel(struct lag_kineto *k, struct lag_err *err)
 	begin_gpu(k, &rec, LAG_REC_kernel);
 	rec.kernel.name = name.id;
 	rec.kernel.config = lag_kineto_config(k);
-	rec.kernel.graph_id = positive(e->i[LAG_KI_GRAPH]);
-	rec.kernel.graph_node_id = positive(e->i[LAG_KI_GRAPH_NODE]);
+	rec.kernel.graph_id = lag_positive(e->i[LAG_KI_GRAPH]);
+	rec.kernel.graph_node_id = lag_positive(e->i[LAG_KI_GRAPH_NODE]);
 	return add_gpu(k, &rec, name.names_nccl, err);
 }
 
@@ -160,8 +154,8 @@ static enum lag_status emit_copy(struct lag_kineto *k, struct lag_err *err)
 	begin_gpu(k, &rec, LAG_REC_memcpy);
 	rec.memcpy.bytes = e->i[LAG_KI_BYTES];
 	rec.memcpy.peer_device = e->i[LAG_KI_PEER_DEVICE];
-	rec.memcpy.graph_id = positive(e->i[LAG_KI_GRAPH]);
-	rec.memcpy.graph_node_id = positive(e->i[LAG_KI_GRAPH_NODE]);
+	rec.memcpy.graph_id = lag_positive(e->i[LAG_KI_GRAPH]);
+	rec.memcpy.graph_node_id = lag_positive(e->i[LAG_KI_GRAPH_NODE]);
 	copy_kinds(k, &rec.memcpy);
 	return add_gpu(k, &rec, false, err);
 }
@@ -173,8 +167,8 @@ static enum lag_status emit_set(struct lag_kineto *k, struct lag_err *err)
 
 	begin_gpu(k, &rec, LAG_REC_memset);
 	rec.memset.bytes = e->i[LAG_KI_BYTES];
-	rec.memset.graph_id = positive(e->i[LAG_KI_GRAPH]);
-	rec.memset.graph_node_id = positive(e->i[LAG_KI_GRAPH_NODE]);
+	rec.memset.graph_id = lag_positive(e->i[LAG_KI_GRAPH]);
+	rec.memset.graph_node_id = lag_positive(e->i[LAG_KI_GRAPH_NODE]);
 	return lag_part_add(&k->p->part, &rec, err);
 }
 
@@ -191,10 +185,10 @@ static enum lag_status emit_api(struct lag_kineto *k, struct lag_err *err)
 	enum lag_status st;
 
 	begin(k, &rec, LAG_REC_api);
-	rec.api.tid = lag_kineto_or(e->tid, 0);
+	rec.api.tid = lag_or(e->tid, 0);
 	rec.api.domain = e->cat == LAG_KC_DRIVER ? LAG_API_DRIVER : LAG_API_RUNTIME;
 	rec.api.cbid = lag_kineto_not_negative(e->i[LAG_KI_CBID]);
-	rec.api.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
+	rec.api.correlation = lag_or(e->i[LAG_KI_CORRELATION], 0);
 	saw_pid(k);
 	st = intern(k, LAG_KT_NAME, &rec.api.name, err);
 	return lag_failed(st) ? st : lag_part_add(&k->p->part, &rec, err);
@@ -208,7 +202,7 @@ static enum lag_status emit_range(struct lag_kineto *k, enum lag_range_kind kind
 	enum lag_status st;
 
 	begin(k, &rec, LAG_REC_range);
-	rec.range.tid = kind == LAG_RANGE_GPU ? stream_of(e) : lag_kineto_or(e->tid, 0);
+	rec.range.tid = kind == LAG_RANGE_GPU ? stream_of(e) : lag_or(e->tid, 0);
 	rec.range.kind = kind;
 	if (kind != LAG_RANGE_GPU)
 		saw_pid(k);
@@ -334,6 +328,7 @@ enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err)
 	if (!lag_kineto_set_proc(k))
 		return LAG_OK;
 	if (e->phase == 'M') {
+	}
 		k->n_meta++;
 		return emit_meta(k, err);
 	}

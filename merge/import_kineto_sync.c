@@ -22,10 +22,10 @@ enum lag_status lag_kineto_emit_sync(struct lag_kineto *k, struct lag_err *err)
 	lag_record_init(&rec, LAG_REC_sync);
 	rec.sync.start_ns = e->ts_ns;
 	rec.sync.end_ns = e->dur_ns == LAG_NONE ? LAG_NONE : e->ts_ns + e->dur_ns;
-	rec.sync.context = lag_kineto_or(e->i[LAG_KI_CONTEXT], 0);
+	rec.sync.context = lag_or(e->i[LAG_KI_CONTEXT], 0);
 	rec.sync.stream = lag_kineto_not_negative(e->i[LAG_KI_STREAM]);
 	rec.sync.event_id = lag_kineto_not_negative(e->i[LAG_KI_WAIT_EVENT]);
-	rec.sync.correlation = lag_kineto_or(e->i[LAG_KI_CORRELATION], 0);
+	rec.sync.correlation = lag_or(e->i[LAG_KI_CORRELATION], 0);
 	rec.sync.record_correlation = lag_kineto_not_negative(e->i[LAG_KI_WAIT_CORRELATION]);
 	rec.sync.sync_id = lag_kineto_not_negative(e->i[LAG_KI_SYNC_ID]);
 	if (e->cat == LAG_KC_EVENT)

@@ -194,9 +194,9 @@ static enum lag_status emit_call(struct work *w, const struct lag_nsys_call *cal
 	if (!comm)
 		return too_many(err);
 	if (call->kind == LAG_NSYS_INIT) {
-		comm->n_ranks = lag_nsys_or(call->n_ranks, comm->n_ranks);
-		comm->comm_rank = lag_nsys_or(call->comm_rank, comm->comm_rank);
-		comm->device = lag_nsys_or(call->device, comm->device);
+		comm->n_ranks = lag_or(call->n_ranks, comm->n_ranks);
+		comm->comm_rank = lag_or(call->comm_rank, comm->comm_rank);
+		comm->device = lag_or(call->device, comm->device);
 		return LAG_OK;
 	}
 	/* NCCL says how many bytes; what it moves only is bytes to it anyway. */

@@ -33,11 +33,6 @@ struct gpu_event {
 	int64_t start_ns, end_ns, device, context, stream, correlation, graph, graph_node;
 };
 
-static int64_t positive(int64_t v)
-{
-	return v > 0 ? v : LAG_NONE;
-}
-
 static enum lag_status use_device(struct lag_nsys_proc *p, int64_t device, struct lag_err *err)
 {
 	int64_t *slot;
@@ -73,12 +68,12 @@ static enum lag_status read_event(struct lag_nsys *s, struct lag_foreign_rows *r
 		return st;
 	e->start_ns = start || end ? lag_nsys_time(s, start) : 0;
 	e->end_ns = start || end ? lag_nsys_time(s, end) : 0;
-	e->device = lag_nsys_or(lag_foreign_int(r, C_DEVICE), 0);
-	e->context = lag_nsys_or(lag_foreign_int(r, C_CONTEXT), 0);
-	e->stream = lag_nsys_or(lag_foreign_int(r, C_STREAM), 0);
-	e->correlation = lag_nsys_or(lag_foreign_int(r, C_CORRELATION), 0);
-	e->graph = positive(lag_foreign_int(r, C_GRAPH));
-	e->graph_node = positive(lag_foreign_int(r, C_GRAPH_NODE));
+	e->device = lag_or(lag_foreign_int(r, C_DEVICE), 0);
+	e->context = lag_or(lag_foreign_int(r, C_CONTEXT), 0);
+	e->stream = lag_or(lag_foreign_int(r, C_STREAM), 0);
+	e->correlation = lag_or(lag_foreign_int(r, C_CORRELATION), 0);
+	e->graph = lag_positive(lag_foreign_int(r, C_GRAPH));
+	e->graph_node = lag_positive(lag_foreign_int(r, C_GRAPH_NODE));
 	return use_device(e->p, e->device, err);
 }
 
@@ -252,8 +247,8 @@ static int64_t memory_kind(int64_t kind)
 static enum lag_status take_copy(struct lag_nsys *s, struct lag_foreign_rows *r,
 				 struct lag_err *err)
 {
-	int64_t src = lag_nsys_or(lag_foreign_int(r, M_SRC_DEVICE), lag_foreign_int(r, M_SRC_ID));
-	int64_t dst = lag_nsys_or(lag_foreign_int(r, M_DST_DEVICE), lag_foreign_int(r, M_DST_ID));
+	int64_t src = lag_or(lag_foreign_int(r, M_SRC_DEVICE), lag_foreign_int(r, M_SRC_ID));
+	int64_t dst = lag_or(lag_foreign_int(r, M_DST_DEVICE), lag_foreign_int(r, M_DST_ID));
 	struct lag_record rec;
 	struct gpu_event e;
 	enum lag_status st = read_event(s, r, &e, err);

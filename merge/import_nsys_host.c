@@ -36,10 +36,10 @@ static void fill_sync(struct lag_rec_sync *sync, const struct lag_foreign_rows *
 
 	lag_record_init(&rec, LAG_REC_sync);
 	*sync = rec.sync;
-	sync->context = lag_nsys_or(lag_foreign_int(r, S_CONTEXT), 0);
+	sync->context = lag_or(lag_foreign_int(r, S_CONTEXT), 0);
 	sync->stream = known(lag_foreign_int(r, S_STREAM));
 	sync->event_id = known(lag_foreign_int(r, S_EVENT));
-	sync->correlation = lag_nsys_or(lag_foreign_int(r, S_CORRELATION), 0);
+	sync->correlation = lag_or(lag_foreign_int(r, S_CORRELATION), 0);
 	sync->sync_id = lag_foreign_int(r, S_SYNC_ID);
 	if (sync->sync_id <= 0)
 		sync->sync_id = LAG_NONE;
@@ -51,7 +51,7 @@ static enum lag_status take_sync(struct lag_nsys *s, struct lag_foreign_rows *r,
 	static const enum lag_sync_kind kinds[] = { 0, LAG_SYNC_EVENT, LAG_SYNC_STREAM_WAIT,
 						    LAG_SYNC_STREAM, LAG_SYNC_CONTEXT };
 
-	int64_t type = lag_nsys_or(lag_foreign_int(r, S_TYPE), lag_foreign_int(r, S_OLD_TYPE));
+	int64_t type = lag_or(lag_foreign_int(r, S_TYPE), lag_foreign_int(r, S_OLD_TYPE));
 	int64_t start = lag_foreign_int(r, S_START);
 	struct lag_nsys_proc *p;
 	struct lag_record rec;
@@ -201,7 +201,7 @@ static enum lag_status take_call(struct lag_nsys *s, struct lag_foreign_rows *r,
 	rec.api.start_ns = lag_nsys_time(s, start);
 	rec.api.end_ns = lag_nsys_time(s, lag_foreign_int(r, A_END));
 	rec.api.tid = global == LAG_NONE ? 0 : LAG_NSYS_TID(global);
-	rec.api.correlation = lag_nsys_or(lag_foreign_int(r, A_CORRELATION), 0);
+	rec.api.correlation = lag_or(lag_foreign_int(r, A_CORRELATION), 0);
 	rec.api.name = lag_nsys_name_at(s, name)->id;
 	rec.api.domain = domain_of(lag_foreign_int(r, A_CLASS),
 				   lag_strtab_get(&s->pool->strings, (uint32_t)rec.api.name));

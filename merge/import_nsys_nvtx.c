@@ -39,8 +39,8 @@ static const char *const columns[] = { "start",       "end",        "eventType",
 
 static uint64_t domain_key(const struct lag_foreign_rows *r)
 {
-	return lag_hash_pair(LAG_NSYS_KEY(lag_nsys_or(lag_foreign_int(r, N_TID), 0)),
-			     (uint64_t)lag_nsys_or(lag_foreign_int(r, N_DOMAIN), 0));
+	return lag_hash_pair(LAG_NSYS_KEY(lag_or(lag_foreign_int(r, N_TID), 0)),
+			     (uint64_t)lag_or(lag_foreign_int(r, N_DOMAIN), 0));
 }
 
 static uint64_t category_key(const struct lag_foreign_rows *r)

@@ -45,7 +45,7 @@ static enum lag_status take_layout(struct lag_nsys *s, struct lag_foreign_rows *
 	size_t n;
 	const char *name = lag_foreign_text(r, 3, &n);
 	enum field what = field_of(name, n);
-	int64_t domain = lag_foreign_int(r, 0), offset = lag_nsys_or(lag_foreign_int(r, 4), 0);
+	int64_t domain = lag_foreign_int(r, 0), offset = lag_or(lag_foreign_int(r, 4), 0);
 	struct lag_nsys_field *f;
 
 	if (what == F_NONE || offset < 0 || offset > 4096)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "merge/optable.h"
+#include "merge/source.h"
 #include "schema/base/csv.h"
 #include "schema/base/json_read.h"
 #include "schema/base/parse.h"
@@ -146,13 +147,6 @@ static enum lag_status take_worker(struct lag_optable *t, struct lag_map *known,
 	return LAG_OK;
 }
 
-static long fill_from_input(void *state, void *buf, size_t room, struct lag_err *err)
-{
-	struct lag_input *in = state;
-
-	return in->read(in, buf, room, err);
-}
-
 static enum lag_status read_rows(struct lag_optable *t, struct lag_csv *csv, struct lag_err *err)
 {
 	struct lag_map known = { 0 };
@@ -190,7 +184,7 @@ enum lag_status lag_optable_read(struct lag_optable *t, struct lag_input *in, st
 
 	t->rows.max = ROWS_MAX;
 	t->workers.max = AXIS_MAX;
-	if (lag_failed(lag_csv_init(&csv, fill_from_input, in, ',')))
+	if (lag_failed(lag_csv_init(&csv, lag_input_fill, in, ',')))
 		return lag_err_set(err, LAG_ERR_SYSTEM, "out of memory");
 	st = read_rows(t, &csv, err);
 	t->cut = csv.unclosed || csv.n_cut;

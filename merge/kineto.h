@@ -93,11 +93,6 @@ struct lag_kineto {
 	struct lag_kineto_known known[1 << LAG_KINETO_KNOWN_BITS];
 };
 
-static inline int64_t lag_kineto_or(int64_t v, int64_t otherwise)
-{
-	return v != LAG_NONE ? v : otherwise;
-}
-
 /* Kineto writes -1 where it does not know. */
 static inline int64_t lag_kineto_not_negative(int64_t v)
 {

@@ -147,11 +147,6 @@ int64_t lag_nsys_time(const struct lag_nsys *s, int64_t t);
 /* One line about the file. */
 void lag_nsys_note(struct lag_nsys *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static inline int64_t lag_nsys_or(int64_t v, int64_t otherwise)
-{
-	return v != LAG_NONE ? v : otherwise;
-}
-
 /* ---- in order ---- */
 
 /* import_nsys_info.c: session, machine, environment, names of processes; before all else. Then what

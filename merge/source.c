@@ -262,3 +262,10 @@ enum lag_status lag_input_slurp(struct lag_input *in, size_t max, const uint8_t 
 	*n = all.n;
 	return LAG_OK;
 }
+
+long lag_input_fill(void *state, void *buf, size_t room, struct lag_err *err)
+{
+	struct lag_input *in = state;
+
+	return in->read(in, buf, room, err);
+}

@@ -53,6 +53,9 @@ enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *vi
 enum lag_status lag_input_slurp(struct lag_input *in, size_t max, const uint8_t **bytes, size_t *n,
 				uint8_t **owned, struct lag_err *err) LAG_MUST_USE;
 
+/* An input's read as lag_json_fill and lag_csv_fill; state is the struct lag_input. */
+long lag_input_fill(void *state, void *buf, size_t room, struct lag_err *err) LAG_MUST_USE;
+
 /* Files of a run, in order of their paths, from what the user named: a directory gives the files in it
  * and below whose names look like traces, a file gives itself. */
 struct lag_run_file {

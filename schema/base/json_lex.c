@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "schema/base/fmt.h"
+#include "schema/base/json_scan.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -176,20 +177,6 @@ static bool ends_here(const struct lag_json_reader *r, enum lag_json_place place
 	}
 }
 
-static int hex4(const char *p)
-{
-	int v = 0;
-
-	for (int i = 0; i < 4; i++) {
-		int c = tolower((unsigned char)p[i]);
-
-		if (!isxdigit(c))
-			return -1;
-		v = v * 16 + (isdigit(c) ? c - '0' : c - 'a' + 10);
-	}
-	return v;
-}
-
 static void add_utf8(struct lag_buf *buf, unsigned u)
 {
 	char out[4];
@@ -216,12 +203,12 @@ static void add_utf8(struct lag_buf *buf, unsigned u)
 /* At "\u": appends the character, returns its length, 0 when it is no such escape. */
 static size_t unicode_escape(const char *p, size_t left, struct lag_buf *out, bool *bad)
 {
-	int u = left >= 6 ? hex4(p + 2) : -1;
+	int u = left >= 6 ? lag_json_hex4(p + 2) : -1;
 
 	if (u < 0)
 		return 0;
 	if (u >= 0xd800 && u < 0xdc00 && left >= 12 && p[6] == '\\' && p[7] == 'u') {
-		int low = hex4(p + 8);
+		int low = lag_json_hex4(p + 8);
 
 		if (low >= 0xdc00 && low < 0xe000) {
 			add_utf8(out, 0x10000u + ((unsigned)(u - 0xd800) << 10) +

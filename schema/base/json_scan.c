@@ -5,7 +5,7 @@
 
 #include "schema/base/fmt.h"
 
-static int hex4(const char *p)
+int lag_json_hex4(const char *p)
 {
 	int v = 0;
 
@@ -46,7 +46,7 @@ const char *lag_json_scan_odd(const char *p)
 		return p + 2;
 	case 'u':
 		/* NULs and surrogates are the reader's to judge. */
-		code = (uint32_t)hex4(p + 2);
+		code = (uint32_t)lag_json_hex4(p + 2);
 		return code && code < 0x10000 && (code < 0xd800 || code >= 0xe000) ? p + 6 : NULL;
 	default:
 		return NULL;

@@ -128,6 +128,10 @@ static inline const char *lag_json_scan_string(const char *p, const char *limit,
 	return NULL;
 }
 
+/* The number that four hexadecimal digits are; -1 when they are none. Looks at no byte behind one that is
+ * no digit. */
+int lag_json_hex4(const char *p);
+
 /* Steps over a number, a string or a word. */
 const char *lag_json_scan_scalar(const char *p, const char *limit);
 const char *lag_json_scan_number(const char *p, const char *limit);

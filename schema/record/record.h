@@ -11,6 +11,17 @@
 
 #define LAG_NONE INT64_MIN /* not recorded, which is never zero */
 
+static inline int64_t lag_or(int64_t v, int64_t otherwise)
+{
+	return v != LAG_NONE ? v : otherwise;
+}
+
+/* For ids of which 0 is none. */
+static inline int64_t lag_positive(int64_t v)
+{
+	return v > 0 ? v : LAG_NONE;
+}
+
 enum lag_record_kind {
 #define LAG_RECORD(name, number) LAG_REC_##name = (number),
 #include "schema/record/record.def"

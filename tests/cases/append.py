@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from lib_merged import BUILD, LAGGARD, need
+from lib_merged import BUILD, LAGGARD, need, rows
 
 DATA = os.environ.get("LAGGARD_TEST_DATA", "")
 EVENTS = {"gpu_event": "start_ns", "api_call": "start_ns", "gpu_sync": "start_ns", "nvtx_range": "start_ns",
@@ -42,14 +42,6 @@ def laggard(*args, code=0):
 def refused(*args, say):
     done = laggard(*args, code=2)
     assert done.stderr.count("\n") == 1 and say in done.stderr, (args, done.stderr)
-
-
-def rows(db, sql):
-    connection = sqlite3.connect(f"file:{db}?immutable=1", uri=True)
-    try:
-        return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
 
 
 def digest(path):

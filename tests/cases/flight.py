@@ -5,10 +5,11 @@ real ones at hand, entry by entry against what Python's own reader gives."""
 import json
 import os
 import pickle
-import sqlite3
 import subprocess
 import sys
 import tempfile
+
+from lib_merged import rows
 
 LAGGARD = os.environ["LAGGARD"]
 PLAIN = os.path.join(os.environ["LAGGARD_BUILD"], "plain")
@@ -54,14 +55,6 @@ def made(rank):
     entries = [entry(0, world, 1), entry(1, world, 2, state="started" if rank else "completed"),
                entry(2, world, 2, name=f"nccl:send {rank}->{1 - rank}", p2p=1, state="scheduled")]
     return dump(rank, entries, 2, 1 if rank else 2)
-
-
-def rows(path, sql):
-    db = sqlite3.connect(path)
-    try:
-        return db.execute(sql).fetchall()
-    finally:
-        db.close()
 
 
 OPS = ("SELECT o.rank, c.name, o.func, o.seq, o.peer, o.count, o.datatype, o.raw_enter_ns, o.tid, s.state, "

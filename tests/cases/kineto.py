@@ -7,10 +7,11 @@ import glob
 import gzip
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import tempfile
+
+from lib_merged import rows
 
 LAGGARD = os.environ["LAGGARD"]
 DATA = os.path.join(os.environ.get("LAGGARD_TEST_DATA", ""), "kineto")
@@ -196,7 +197,7 @@ def check_exported(folder):
     for analysis in ("breakdown", "stragglers", "bubbles"):
         want, got = (report(analysis, db, code=(0, 1, 3))["rows"] for db in (first, again))
         assert want == got, (analysis, want, got)
-    counts = [[sqlite3.connect(db).execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    counts = [[rows(db, f"SELECT count(*) FROM {table}")[0][0]
                for table in ("gpu_event", "gpu_sync", "api_call", "rank", "host", "instance")]
               for db in (first, again)]
     assert counts[0] == counts[1], counts

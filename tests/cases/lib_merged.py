@@ -27,6 +27,15 @@ def call(*words, codes=(0,), **kw):
     return done.stdout
 
 
+def rows(db, sql):
+    """Of a trace that nobody writes."""
+    connection = sqlite3.connect(f"file:{db}?immutable=1", uri=True)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
 class MergedRun:
     """Use as a context manager. A subclass has make(), which fills self.dir / "run"."""
 
@@ -54,11 +63,7 @@ class MergedRun:
         return json.loads(call(LAGGARD, "report", analysis, self.db, "--format", "json", *options, codes=(0, 1, 3)))
 
     def query(self, sql):
-        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
-        try:
-            return db.execute(sql).fetchall()
-        finally:
-            db.close()
+        return rows(self.db, sql)
 
 
 class Tally:

@@ -18,8 +18,8 @@ import tempfile
 import time
 import zipfile
 
-LAGGARD = os.environ["LAGGARD"]
-BUILD = pathlib.Path(os.environ["LAGGARD_BUILD"])
+from lib_merged import BUILD, LAGGARD, rows
+
 SOURCE = pathlib.Path(os.environ["LAGGARD_SOURCE"])
 EVENTS = ("gpu_event", "api_call", "gpu_sync", "nvtx_range", "nccl_op", "nccl_launch", "instance")
 
@@ -36,11 +36,6 @@ def make_run(folder, *options):
                    check=True, stdout=subprocess.DEVNULL)
     (folder / "truth.json").unlink(missing_ok=True)
     return folder
-
-
-def rows(db, sql):
-    with sqlite3.connect(f"file:{db}?immutable=1", uri=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def contents(db):

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+from lib_merged import rows
+
 LAGGARD = os.environ["LAGGARD"]
 DATA = os.path.join(os.environ.get("LAGGARD_TEST_DATA", ""), "nsys")
 
@@ -37,11 +39,6 @@ def merged(folder, name, *inputs):
     db = os.path.join(folder, name + ".db")
     run("merge", *inputs, "-o", db, "-f")
     return db
-
-
-def rows(db, sql):
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def check_mfu(folder):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+from lib_merged import rows
 from lib_nsys import (COMM_ID, EPOCH, KERNELS, OLD_KERNEL, STEPS, base, events, global_pid, made, payload, table)
 
 LAGGARD = os.environ["LAGGARD"]
@@ -31,11 +32,6 @@ def merge(folder, *inputs, more=(), code=0):
         assert len(done.stderr.splitlines()) == 1, done
         return done.stderr
     return db
-
-
-def rows(db, sql):
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def findings(db):

@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import tempfile
+
+from lib_merged import rows
 
 LAGGARD = os.environ["LAGGARD"]
 DATA = os.path.join(os.environ.get("LAGGARD_TEST_DATA", ""), "straggler")
@@ -25,14 +26,6 @@ def run(*args, code=0):
 
 def report(analysis, db, code=0):
     return json.loads(run("report", analysis, db, "--format", "json", code=code).stdout)
-
-
-def rows(path, sql):
-    db = sqlite3.connect(path)
-    try:
-        return db.execute(sql).fetchall()
-    finally:
-        db.close()
 
 
 def order(stage, stages, microbatches):

@@ -68,15 +68,9 @@ static enum lag_status measure_rank(struct lag_ladder *l, const struct lag_roles
 
 static bool peer_recorded(const struct lag_trace *trace, const struct lag_op *op)
 {
-	const struct lag_comm *comm = &trace->comms[op->comm];
+	int32_t r = lag_trace_find_peer(trace, op->comm, op->peer);
 
-	for (uint32_t m = 0; m < comm->n_members; m++) {
-		const struct lag_member *member = &trace->members[comm->first_member + m];
-
-		if (member->comm_rank == op->peer)
-			return member->recorded;
-	}
-	return false;
+	return r >= 0 && trace->ranks[r].recorded;
 }
 
 /* A message that goes to or comes from a rank that is not on record: the group has stages that nobody

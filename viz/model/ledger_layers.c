@@ -55,12 +55,12 @@ static bool is_pipeline_launch(const struct lag_ledger_inputs *in, const struct 
 	const struct lag_trace *t = in->trace;
 	enum lag_comm_role role = in->roles->comm_role[launch->comm];
 	int32_t group = in->roles->ranks[launch->r].pipeline;
-	const struct lag_comm *comm = &t->comms[launch->comm];
 
 	if (group < 0 || !launch->n_ops)
 		return false;
 	for (uint32_t i = 0; i < launch->n_ops; i++) {
 		const struct lag_op *op = &t->ops[launch->first_op + i];
+		int32_t peer;
 
 		if (op->func != LAG_FUNC_SEND && op->func != LAG_FUNC_RECV &&
 		    op->func != LAG_FUNC_SEND_RECV)
@@ -69,13 +69,9 @@ static bool is_pipeline_launch(const struct lag_ledger_inputs *in, const struct 
 			continue;
 		if (op->peer < 0)
 			return false;
-		for (uint32_t m = 0; m < comm->n_members; m++) {
-			const struct lag_member *member = &t->members[comm->first_member + m];
-
-			if (member->comm_rank == op->peer &&
-			    (member->r < 0 || in->roles->ranks[member->r].pipeline != group))
-				return false;
-		}
+		peer = lag_trace_find_peer(t, op->comm, op->peer);
+		if (peer >= 0 && in->roles->ranks[peer].pipeline != group)
+			return false;
 	}
 	return role == LAG_ROLE_PIPELINE || role == LAG_ROLE_WORLD || role == LAG_ROLE_UNSURE;
 }

@@ -6,7 +6,6 @@
 
 #include "schema/base/mem.h"
 #include "viz/model/load_pyramid_lane.sql.h"
-#include "viz/model/load_tells_pyramid.sql.h"
 #include "viz/model/pyramid_segment.sql.h"
 
 #define TIME_MAX ((int64_t)1 << 61)
@@ -82,28 +81,12 @@ static enum lag_status read_lanes(struct lag_pyramid *pyramid, struct lag_err *e
 	return st == LAG_END ? LAG_OK : st;
 }
 
-/* LAG_END: it has none. */
-static enum lag_status has_pyramid(struct lag_db *db, struct lag_err *err)
-{
-	struct lag_stmt *stmt = NULL;
-	enum lag_status st = lag_stmt_prepare(db, lag_sql_load_tells_pyramid, NULL, &stmt, err);
-
-	if (st == LAG_OK)
-		st = lag_stmt_step(stmt, err);
-	if (st == LAG_OK && lag_stmt_int(stmt, 0) != 2)
-		st = LAG_END;
-	lag_stmt_free(stmt);
-	return st;
-}
-
 enum lag_status lag_pyramid_open(struct lag_db *db, struct lag_pyramid **out, struct lag_err *err)
 {
 	struct lag_pyramid *pyramid;
-	enum lag_status st = has_pyramid(db, err);
+	enum lag_status st = LAG_OK;
 
 	*out = NULL;
-	if (st != LAG_OK)
-		return st;
 	pyramid = lag_calloc(1, sizeof(*pyramid));
 	if (!pyramid)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
