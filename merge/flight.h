@@ -25,7 +25,7 @@ struct lag_flight {
 	struct lag_map threads;  /* tid -> seen */
 	int64_t rank;
 	uint64_t budget; /* how much more may be looked at: data may be shared a thousandfold */
-	uint64_t n_entries, n_unfinished, n_states, n_contradictions;
+	uint64_t n_entries, n_unfinished, n_states, n_contradictions, n_bad_groups;
 };
 
 #define LAG_FLIGHT_GROUP(f, i) (&LAG_VEC_AT(&(f)->groups, struct lag_flight_group, i))

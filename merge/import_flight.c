@@ -162,6 +162,13 @@ static void add_notes(struct lag_flight *f)
 		lag_part_note(&f->part, "%llu entries without a time or a group left out",
 			      (unsigned long long)f->part.n_bad);
 	}
+	if (f->n_bad_groups) {
+		lag_part_note(&f->part,
+			      "%llu process groups list what cannot be ranks: their members are "
+			      "not known",
+			      (unsigned long long)f->n_bad_groups);
+		f->part.n_bad += f->n_bad_groups;
+	}
 	lag_part_note(&f->part, "%llu operations, %llu of them unfinished when it was dumped%s",
 		      (unsigned long long)f->n_entries, (unsigned long long)f->n_unfinished,
 		      f->n_entries ? "" : ": whatever this process did last is not on record");

@@ -10,9 +10,22 @@
 #include "schema/base/buf.h"
 #include "schema/base/parse.h"
 
-#define RANKS_MAX (INT64_C(1) << 20)
+#define RANKS_MAX  (INT64_C(1) << 20)
+#define LIST_MARKS "[](), \t\n"
 
-/* A list of ranks, as list or as text, to members and to the text that other sources use, too. */
+/* The number that text begins with, stepped over; -1 where it begins with none. */
+static int64_t read_number(const char **text)
+{
+	const char *start = *text;
+	char *end;
+	int64_t v = strtoll(start, &end, 10);
+
+	*text = end;
+	return end == start ? -1 : v;
+}
+
+/* A list of ranks, as list or as text, to members and to the text that other sources use, too. One that
+ * cannot be a rank would give its successors its place: then nobody's place is known. */
 static enum lag_status read_ranks(struct lag_flight *f, struct lag_flight_group *group,
 				  const struct lag_datum *ranks, struct lag_err *err)
 {
@@ -26,19 +39,20 @@ static enum lag_status read_ranks(struct lag_flight *f, struct lag_flight_group 
 		return LAG_OK;
 	for (size_t i = 0; i < n || *text;) {
 		int64_t rank, *slot;
-		char *end;
 
 		if (n) {
 			rank = lag_datum_int(ranks->items[i++]);
-		} else if (*text < '0' || *text > '9') {
+		} else if (strchr(LIST_MARKS, *text)) {
 			text++;
 			continue;
 		} else {
-			rank = strtoll(text, &end, 10);
-			text = end;
+			rank = read_number(&text);
 		}
-		if (rank < 0 || rank >= RANKS_MAX || !lag_flight_spend(f, 1))
-			continue;
+		if (rank < 0 || rank >= RANKS_MAX || !lag_flight_spend(f, 1)) {
+			group->members.n = 0;
+			f->n_bad_groups++;
+			break;
+		}
 		slot = lag_vec_push(&group->members);
 		if (!slot) {
 			lag_buf_release(&out);

@@ -325,10 +325,11 @@ enum lag_status lag_kineto_emit(struct lag_kineto *k, struct lag_err *err)
 	int64_t end_ns;
 
 	k->n_events++;
-	if (!lag_kineto_set_proc(k))
+	if (!lag_kineto_set_proc(k)) {
+		k->n_strange += e->phase == 'X' || e->phase == 'B' || e->phase == 'E';
 		return LAG_OK;
-	if (e->phase == 'M') {
 	}
+	if (e->phase == 'M') {
 		k->n_meta++;
 		return emit_meta(k, err);
 	}

@@ -158,6 +158,13 @@ static void add_notes(struct lag_kineto *k)
 			      (unsigned long long)(k->p->first_bad_at ? k->p->first_bad_at
 								      : k->scan.json.at));
 	}
+	/* Whose they are nobody knows: the file's, and so the first process's to tell. */
+	if (k->p == k->procs.items && k->n_strange) {
+		lag_part_note(&k->p->part,
+			      "%llu events of processes that the file does not list left out",
+			      (unsigned long long)k->n_strange);
+		k->p->part.n_bad += k->n_strange;
+	}
 	if (!k->p->n_gpu)
 		lag_part_note(&k->p->part, "no GPU events in this trace");
 	if (k->p->part.process.rank == LAG_NONE)

@@ -54,21 +54,19 @@ enum lag_status lag_nsys_string(struct lag_nsys *s, const char *text, size_t n, 
 	return LAG_OK;
 }
 
-/* Reading on in the input tells the caller how far the import is, and lets it say that it wants to end. */
+/* Tells the caller about how far the import is, and lets it say that it wants to end. */
 static enum lag_status tick(struct lag_nsys *s, struct lag_err *err)
 {
-	char bytes[4096];
+	struct lag_input *in = s->in;
+	uint64_t at;
 
-	if (s->n_rows++ % TICK_ROWS || !s->in->bytes)
+	if (s->n_rows++ % TICK_ROWS || !in->watch)
 		return LAG_OK;
-	for (size_t n = 0; n < TICK_BYTES; n += sizeof(bytes)) {
-		long got = s->in->read(s->in, bytes, sizeof(bytes), err);
-
-		if (got < 0)
-			return err && lag_failed(err->status) ? err->status : LAG_ERR_INPUT;
-		if (!got)
-			break;
-	}
+	s->told += TICK_BYTES;
+	/* One that was spooled has been read, and told, to its end. */
+	at = s->told < in->n ? s->told : in->n;
+	if (!in->watch(in, at > in->offset ? at : in->offset))
+		return lag_err_set(err, LAG_ERR_LIMIT, "interrupted");
 	return LAG_OK;
 }
 

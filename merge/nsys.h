@@ -105,6 +105,7 @@ struct lag_nsys {
 	int64_t base_ns, rank, world_size;
 	uint32_t host, rank_source, argv;
 	uint64_t default_key;
+	uint64_t told; /* bytes that stand for the rows read */
 	uint64_t n_rows, n_bad, n_damaged, n_nameless, n_operators, n_os_calls;
 	uint64_t n_errors_noted;
 	int64_t told_rank[LAG_NSYS_LAUNCHERS_MAX]; /* 1 + rank, 0 = not told */

@@ -132,6 +132,29 @@ def check_damaged(folder):
     assert len(rows(db, OPS)) == 3
 
 
+def check_bad_ranks(folder):
+    """What can be no rank, in a group's list, does not give its place to the next: nobody's is known, and it is
+    said. The other groups are as they were."""
+    path, db = os.path.join(folder, "_dump_0"), os.path.join(folder, "bad.db")
+    known = "SELECT c.name, count(m.comm_id) FROM communicator c LEFT JOIN comm_member m ON m.comm_id = c.id " \
+            "AND m.rank IS NOT NULL GROUP BY c.id ORDER BY c.name"
+    told = "SELECT count(*) FROM finding WHERE text LIKE '%1 process groups list what cannot be ranks%'"
+    for ranks in ([-1, 0, 1], [0, "x", 1], [0, 1 << 40, 1], [0, None, 1], "[-1, 0, 1]", "[0, x, 1]", "[0, 1099511627776]",
+                  [0, 1], "[0, 1]", "[0, 1, ...]"):
+        bad = made(0)
+        bad["pg_config"]["0"]["ranks"] = ranks
+        good, cut = ranks in ([0, 1], "[0, 1]"), "..." in ranks
+        for form in (pickle.dumps(bad), json.dumps(bad).encode()):
+            with open(path, "wb") as file:
+                file.write(form)
+            run("merge", path, "-o", db, "-f")
+            world, mine = rows(db, known)
+            assert mine == ("7", 1) and (world[1] == 2) == good, (ranks, world, mine)
+            assert rows(db, told) == [(int(not good and not cut),)], (ranks, rows(db, "SELECT text FROM finding"))
+            assert rows(db, "SELECT status, n_bad FROM source") == [("ok", 0) if good or cut else ("damaged", 1)], ranks
+            assert len(rows(db, OPS)) == 3, ranks
+
+
 def key_order(value):
     return json.loads(json.dumps(value))
 
@@ -254,6 +277,7 @@ def main():
         check_made(folder)
         check_refused(folder)
         check_damaged(folder)
+        check_bad_ranks(folder)
         check_hang(folder)
         if not os.path.isdir(DATA):
             print("no real dumps at hand: those checks are skipped")

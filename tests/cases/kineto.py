@@ -201,6 +201,21 @@ def check_exported(folder):
                for table in ("gpu_event", "gpu_sync", "api_call", "rank", "host", "instance")]
               for db in (first, again)]
     assert counts[0] == counts[1], counts
+    told = "SELECT count(*) FROM finding WHERE text LIKE '%of processes that the file does not list%'"
+    assert rows(again, told) == [(0,)] and rows(again, "SELECT sum(n_bad) FROM source") == [(0,)]
+    # Events of a process that is none of those in the file's list are nobody's: counted, not lost from sight.
+    with gzip.open(trace) as file:
+        doc = json.load(file)
+    strange = [e for e in doc["traceEvents"] if e["ph"] == "X" and e.get("cat") == "kernel"][100:117]
+    for event in strange:
+        event["pid"] = 987654
+    doc["traceEvents"].append({"ph": "C", "name": "a counter", "pid": 987654, "ts": strange[0]["ts"], "args": {"x": 1}})
+    with gzip.open(trace, "wt", compresslevel=1) as file:
+        json.dump(doc, file)
+    run("merge", "-f", trace, "-o", again)
+    assert rows(again, told.replace("'%of", "'%17 events of")) == [(1,)], rows(again, "SELECT text FROM finding")
+    assert rows(again, "SELECT status, n_bad FROM source") == [("damaged", 17)]
+    assert rows(again, "SELECT count(*) FROM gpu_event") == [(counts[0][0] - 17,)]
 
 
 def main():
