@@ -47,7 +47,8 @@ static enum lag_status refused(const struct restore *rs, struct lag_err *err)
 	bool full = atomic_load(&rs->file.full_reason) == LAG_LOSS_DISK_FULL;
 
 	return lag_err_set(err, LAG_ERR_SYSTEM, "cannot write: %s",
-			   full ? "no space left" : "the file cannot grow");
+			   full ? "no space left, or a limit on the size of files"
+				: "the file cannot grow");
 }
 
 static enum lag_status enter_chunk(struct restore *rs, const struct lag_chunk_header *c,

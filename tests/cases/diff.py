@@ -148,7 +148,7 @@ def check_refusals(t, tmp, a):
     t.check("rank 1" in diff(a, missing, code=3).stderr, "a rank without a record")
     (tmp / "text.db").write_text("no database")
     for words in ((a, tmp / "absent.db"), (tmp / "text.db", a), ("-T", "2", a, a), ("-T", "x", a, a), ("-F", "x", a, a),
-                  ("-V", "nonsense", a, a), ("-n", "-1", a, a), (a,)):
+                  ("-V", "nonsense", a, a), ("-V", "", a, a), ("-V", ",", a, a), ("-n", "-1", a, a), (a,)):
         done = diff(*words, code=2)
         t.check(done.stderr.count("\n") == 1 and not done.stdout, f"{words}: {done.stderr}")
 

@@ -291,6 +291,18 @@ def check_losses(folder):
     assert "9 calls of the operating system" in findings(db) and "dropped 17" in findings(db)
 
 
+def check_uncounted_losses(folder):
+    """A number in a product's name is no count: how many were lost is not said, and that is."""
+    path = path_of(folder)
+    connection = made(path, pids=(50,))
+    table(connection, "DIAGNOSTIC_EVENT", ("timestamp", "text TEXT", "globalPid", "severity"),
+          [(5, "CUDA 12 ring buffer overflow", global_pid(50), 2), (6, "CUPTI dropped 17 records", global_pid(50), 2)])
+    connection.commit()
+    db = merge(folder, path)
+    assert rows(db, "SELECT count FROM loss ORDER BY count") == [(1,), (17,)], rows(db, "SELECT * FROM loss")
+    assert findings(db).count("counted as one") == 1, findings(db)
+
+
 def check_hostile(folder):
     """Views, triggers, virtual tables and computed columns in the tables' places do nothing at all."""
     path = path_of(folder)
@@ -367,7 +379,7 @@ def check_cut(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         for check in (check_payloads, check_groups, check_missing, check_ranks, check_graphs, check_events, check_one_process,
-                      check_wrong_values, check_losses, check_hostile, check_wal, check_cut):
+                      check_wrong_values, check_losses, check_uncounted_losses, check_hostile, check_wal, check_cut):
             check(folder)
     assert list(events(0))
     print("nsys_made: ok")

@@ -7,6 +7,7 @@ import lzma
 import os
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import tarfile
@@ -118,6 +119,44 @@ def check_inputs(t, tmp, run):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([LAGGARD, "pack", "-q", "-o", "-", run], stdout=full, stderr=subprocess.PIPE, timeout=300)
     t.check(done.returncode == 2 and b"No space" in done.stderr, f"a full disk: {done}")
+
+
+def check_limit(t, tmp, run):
+    """A limit on the size of files is a full disk: exit code 2, one line, and nothing half-made."""
+    def limited(size):
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
+
+    place = tmp / "limit"
+    place.mkdir()
+    for name in ("a.tar.zst", "a.zip"):
+        packed = (tmp / name).stat().st_size
+        for size in (0, 1000, packed // 2, packed - 1):
+            # What was there stays.
+            for before in (None, b"before"):
+                if before:
+                    (place / name).write_bytes(before)
+                done = laggard("pack", "-qf", run, "-o", place / name, code=2, **limited(size))
+                t.check(done.stderr.count(b"\n") == 1 and b"File too large" in done.stderr, f"{name}, {size}: {done.stderr}")
+                left = {p.name: p.read_bytes() for p in place.iterdir()}
+                t.check(left == ({name: before} if before else {}), f"{name}, {size}: {sorted(left)}")
+            (place / name).unlink()
+        laggard("pack", "-q", run, "-o", place / name, **limited(packed))
+        t.check((place / name).read_bytes() == (tmp / name).read_bytes(), f"{name}: a limit that is just met")
+        (place / name).unlink()
+    whole = tree(run)
+    sizes = sorted(p.stat().st_size for p in run.iterdir())
+    for archive in ("a.tar.zst", "a.zip"):
+        for options in ((), ("-k",)):
+            for size in (0, sizes[0] - 1, sizes[-1] // 20):
+                out = tmp / "limit_out"
+                done = laggard("unpack", "-q", *options, "-C", out, tmp / archive, code=2, **limited(size))
+                said = b"File too large" in done.stderr or b"a limit on the size of files" in done.stderr
+                t.check(done.stderr.count(b"\n") == 1 and said,
+                        f"unpack {archive} {options} {size}: {done.stderr}")
+                found = tree(out) if out.exists() else {}
+                t.check(all(n.endswith(".lagz") or whole[n[4:]] == digest for n, digest in found.items()),
+                        f"unpack {archive} {options} {size}: a file in part: {sorted(found)}")
+                shutil.rmtree(out, ignore_errors=True)
 
 
 def tar_of(path, members, mode="w"):
@@ -340,6 +379,7 @@ def main():
         run = tmp / "run"
         call(MKTRACE, "--out", run, "--pp", "2", "--dp", "1", "--microbatches", "4", "--layers", "4", "--steps", "12")
         check_round_trip(t, tmp, run)
+        check_limit(t, tmp, run)
         check_inputs(t, tmp, run)
         check_hostile_names(t, tmp)
         check_links_in_the_way(t, tmp)
