@@ -93,15 +93,22 @@ static int64_t noisy(struct fake *fake, int64_t ns)
 	return ns + ns * (int64_t)(fake->seed >> 16) / 65536 * 6 / 100 - ns * 3 / 100;
 }
 
-static void slice(struct fake *fake, int r, int64_t from, int64_t to, int class, int step)
+/* launch: the communication that it lies in, -1. */
+static void slice_in(struct fake *fake, int r, int64_t from, int64_t to, int class, int step,
+		     int32_t launch)
 {
 	struct lag_time_slice *item;
 
 	if (to <= from)
 		return;
 	item = push(&fake->slices[r]);
-	*item = (struct lag_time_slice){ from, to, (uint8_t) class, -1 };
+	*item = (struct lag_time_slice){ from, to, (uint8_t) class, launch };
 	fake->by_step[(step * RANKS + r) * LAG_TIME_LIMIT + class] += to - from;
+}
+
+static void slice(struct fake *fake, int r, int64_t from, int64_t to, int class, int step)
+{
+	slice_in(fake, r, from, to, class, step, -1);
 }
 
 static size_t event(struct fake *fake, int r, int lane, int name, int64_t from, int64_t to)
@@ -278,7 +285,9 @@ static bool advance(struct fake *fake, struct pipe *pipe, int s)
 	cost = what < 0 ? 14000000 : 7000000;
 	cost = noisy(fake, s == STAGES - 1 ? cost * 112 / 100 : cost);
 	cost = r == SLOW ? cost * 13 / 10 : cost;
-	slice(fake, r, pipe->free_at[s], from, LAG_TIME_BUBBLE, pipe->step);
+	/* The receive, where there was one. */
+	slice_in(fake, r, pipe->free_at[s], from, LAG_TIME_BUBBLE, pipe->step,
+		 sent ? (int32_t)fake->launches.n - 1 : -1);
 	compute(fake, r, pipe->step, from, from + cost, what);
 	pipe->ends[what < 0][s][micro] = pipe->free_at[s] = from + cost;
 	pipe->at[s]++;
@@ -322,7 +331,8 @@ static int64_t finish_stage(struct fake *fake, int step, int s, const int64_t do
 
 		launch(fake, &(struct part){ r, comm, LAG_FUNC_REDUCE_SCATTER, done[dp], end,
 					     arrival, s * DP + last });
-		slice(fake, r, done[dp], arrival, LAG_TIME_EXPOSED_WAIT, step);
+		slice_in(fake, r, done[dp], arrival, LAG_TIME_EXPOSED_WAIT, step,
+			 (int32_t)fake->launches.n - 1);
 		slice(fake, r, arrival, end, LAG_TIME_EXPOSED_TRANSFER, step);
 		event(fake, r, 0, NAME_ADAM, end, end + adam);
 		slice(fake, r, end, end + adam, LAG_TIME_COMPUTE, step);

@@ -9,11 +9,6 @@
 
 #define SAME_WORK 0.05 /* a stage's kernels are those of the job when they take the same to this */
 
-struct value {
-	double mean;
-	size_t r;
-};
-
 struct work {
 	const struct lag_trace *trace;
 	const struct lag_steps *steps;
@@ -23,10 +18,8 @@ struct work {
 	double *total;                   /* [key * n_ranks + r] */
 	double *compute;                 /* by rank: compute a complete step */
 	double *stage_ratio, *job_ratio; /* [key * n_ranks + r]: mean v. others */
-	/* Scratch: n_ranks each, and 2 * n_keys pairs of ratio and weight. */
-	double *values, *stage, *job, *pairs, *sums;
-	size_t *n_stage, *n_job;
-	struct value *sorted, *of_stage;
+	struct lag_others others;
+	double *values, *pairs; /* scratch: n_ranks, and 2 * n_keys of ratio and weight */
 };
 
 static int by_value(const void *a, const void *b)
@@ -77,62 +70,20 @@ static bool same_stage(const struct work *w, size_t a, size_t b)
 	return w->roles->ranks[a].stage == w->roles->ranks[b].stage;
 }
 
-static int by_mean(const void *a, const void *b)
-{
-	return by_value(a, b);
-}
-
-/* For each of n sorted values what the others are like: the mean of their middle third, which varies
- * less than the median and, like it, does not follow a few that are off. sum: scratch, n + 1. */
-static void leave_one_out(const struct value *v, size_t n, double *sum, double *out, size_t *count)
-{
-	size_t m = n - 1, cut = m / 3;
-
-	sum[0] = 0;
-	for (size_t i = 0; i < n; i++)
-		sum[i + 1] = sum[i] + v[i].mean;
-	for (size_t i = 0; i < n; i++) {
-		/* The others from cut to m - cut; from i on they stand one further along. */
-		size_t lo = cut + (cut >= i), hi = m - cut + (m - cut > i);
-		double total = sum[hi] - sum[lo];
-
-		if (lo <= i && i < hi)
-			total -= v[i].mean;
-		count[v[i].r] = m;
-		out[v[i].r] = m == 0 ? NAN : total / (double)(m - 2 * cut);
-	}
-}
-
-/* Medians of kernel k over the other ranks: of the job, and of each rank's stage. */
-static void medians(struct work *w, size_t k)
+/* What the others take for kernel k over the whole run: of the job, and of each rank's stage. */
+static void find_others(struct work *w, size_t k)
 {
 	const double *mean = &w->out->mean[k * w->out->n_ranks];
-	size_t n = 0, kept;
+	struct lag_others *o = &w->others;
+	size_t n = 0;
 
 	for (size_t r = 0; r < w->out->n_ranks; r++) {
-		w->job[r] = w->stage[r] = NAN;
-		w->n_job[r] = w->n_stage[r] = 0;
+		o->job[r] = o->stage[r] = NAN;
+		o->n_job[r] = o->n_stage[r] = 0;
 		if (!isnan(mean[r]))
-			w->sorted[n++] = (struct value){ mean[r], r };
+			o->values[n++] = (struct lag_rank_value){ mean[r], r };
 	}
-	qsort(w->sorted, n, sizeof(*w->sorted), by_mean);
-	leave_one_out(w->sorted, n, w->sums, w->job, w->n_job);
-	/* Takes out one stage after the other; each keeps its order. */
-	while (n > 0) {
-		int32_t stage = w->roles->ranks[w->sorted[0].r].stage;
-		size_t n_stage = 0;
-
-		kept = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (w->roles->ranks[w->sorted[i].r].stage == stage) {
-				w->of_stage[n_stage++] = w->sorted[i];
-			} else {
-				w->sorted[kept++] = w->sorted[i];
-			}
-		}
-		leave_one_out(w->of_stage, n_stage, w->sums, w->stage, w->n_stage);
-		n = kept;
-	}
+	lag_others_find(o, n);
 }
 
 static int by_ratio(const void *a, const void *b)
@@ -168,28 +119,29 @@ static bool is_same(double a, double b)
 static void refer(struct work *w)
 {
 	struct lag_peers *out = w->out;
+	const struct lag_others *o = &w->others;
 
 	for (size_t k = 0; k < out->n_keys; k++) {
-		medians(w, k);
+		find_others(w, k);
 		for (size_t r = 0; r < out->n_ranks; r++) {
 			size_t at = k * out->n_ranks + r;
 
 			out->reference[at] = w->stage_ratio[at] = w->job_ratio[at] = NAN;
-			if (isnan(out->mean[at]) || w->n_stage[r] == 0)
+			if (isnan(out->mean[at]) || o->n_stage[r] == 0)
 				continue;
-			out->reference[at] = w->stage[r];
-			w->stage_ratio[at] = out->mean[at] / w->stage[r];
-			if (w->n_job[r] < 3 || (!is_same(w->stage[r], w->job[r]) &&
-						!is_same(out->mean[at], w->job[r])))
+			out->reference[at] = o->stage[r];
+			w->stage_ratio[at] = out->mean[at] / o->stage[r];
+			if (o->n_job[r] < 3 || (!is_same(o->stage[r], o->job[r]) &&
+						!is_same(out->mean[at], o->job[r])))
 				continue;
-			out->reference[at] = w->job[r];
-			w->job_ratio[at] = out->mean[at] / w->job[r];
-			if (w->n_job[r] > out->ranks[r].n_compared)
-				out->ranks[r].n_compared = (uint32_t)w->n_job[r];
+			out->reference[at] = o->job[r];
+			w->job_ratio[at] = out->mean[at] / o->job[r];
+			if (o->n_job[r] > out->ranks[r].n_compared)
+				out->ranks[r].n_compared = (uint32_t)o->n_job[r];
 		}
 		for (size_t r = 0; r < out->n_ranks; r++) {
-			if (out->ranks[r].n_compared < w->n_stage[r])
-				out->ranks[r].n_compared = (uint32_t)w->n_stage[r];
+			if (out->ranks[r].n_compared < o->n_stage[r])
+				out->ranks[r].n_compared = (uint32_t)o->n_stage[r];
 		}
 	}
 }
@@ -231,35 +183,6 @@ static void compare_work(struct work *w, size_t r)
 		}
 	}
 	peer->work_ratio = n ? w->compute[r] / lag_median(w->values, n) : NAN;
-}
-
-/* Each step's compute against what the same kernels take on the peers. */
-static void compare_steps(struct work *w)
-{
-	struct lag_peers *out = w->out;
-	size_t n = out->n_steps * out->n_ranks;
-	double *expected = w->total; /* large enough for both; not needed any more */
-
-	for (size_t i = 0; i < n; i++)
-		expected[i] = out->step_ratio[i] = 0;
-	for (size_t i = 0; i < w->trace->n_gpu; i++) {
-		const struct lag_gpu_event *g = &w->trace->gpu[i];
-		size_t at;
-		double ref;
-
-		if (out->key[i] < 0 || w->left_out[i])
-			continue;
-		ref = out->reference[(size_t)out->key[i] * out->n_ranks + g->r];
-		if (isnan(ref))
-			continue;
-		at = (size_t)w->steps->of_gpu[i] * out->n_ranks + g->r;
-		expected[at] += ref;
-		out->step_ratio[at] += (float)(g->end_ns - g->start_ns);
-	}
-	for (size_t i = 0; i < n; i++) {
-		out->step_ratio[i] =
-			expected[i] > 0 ? (float)(out->step_ratio[i] / expected[i]) : NAN;
-	}
 }
 
 /* Ratio from which on a GPU is slow, when n others give the median it is compared with. The variance
@@ -335,30 +258,21 @@ static void judge(struct work *w, size_t r)
 static enum lag_status allocate(struct work *w)
 {
 	struct lag_peers *out = w->out;
-	size_t cells = out->n_keys * out->n_ranks, steps = out->n_steps * out->n_ranks;
+	size_t cells = out->n_keys * out->n_ranks;
 
 	out->ranks = lag_calloc(out->n_ranks, sizeof(*out->ranks));
-	out->step_ratio = lag_calloc(steps, sizeof(*out->step_ratio));
+	out->step_ratio = lag_calloc(out->n_steps * out->n_ranks, sizeof(*out->step_ratio));
 	out->mean = lag_calloc(cells, sizeof(*out->mean));
 	out->reference = lag_calloc(cells, sizeof(*out->reference));
-	w->total = lag_calloc(cells > steps ? cells : steps, sizeof(*w->total));
+	w->total = lag_calloc(cells, sizeof(*w->total));
 	w->compute = lag_calloc(out->n_ranks, sizeof(*w->compute));
 	w->values = lag_calloc(out->n_ranks, sizeof(*w->values));
-	w->stage = lag_calloc(out->n_ranks, sizeof(*w->stage));
-	w->job = lag_calloc(out->n_ranks, sizeof(*w->job));
-	w->sums = lag_calloc(out->n_ranks + 1, sizeof(*w->sums));
 	w->pairs = lag_calloc(out->n_keys, 2 * sizeof(*w->pairs));
 	w->stage_ratio = lag_calloc(cells, sizeof(*w->stage_ratio));
 	w->job_ratio = lag_calloc(cells, sizeof(*w->job_ratio));
-	w->n_stage = lag_calloc(out->n_ranks, sizeof(*w->n_stage));
-	w->n_job = lag_calloc(out->n_ranks, sizeof(*w->n_job));
-	w->sorted = lag_calloc(out->n_ranks, sizeof(*w->sorted));
-	w->of_stage = lag_calloc(out->n_ranks, sizeof(*w->of_stage));
 	return out->ranks && out->step_ratio && out->mean && out->reference && w->total &&
-			       w->compute && w->values && w->sums && w->stage && w->job &&
-			       w->pairs && w->stage_ratio && w->job_ratio && w->n_stage &&
-			       w->n_job && w->sorted && w->of_stage
-		       ? LAG_OK
+			       w->compute && w->values && w->pairs && w->stage_ratio && w->job_ratio
+		       ? lag_others_init(&w->others, w->roles, out->n_ranks)
 		       : LAG_ERR_SYSTEM;
 }
 
@@ -391,7 +305,14 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 			out->ranks[r].job_ratio = low_ratio(&w, w.job_ratio, r);
 			compare_work(&w, r);
 		}
-		compare_steps(&w);
+		status = lag_peers_compare_steps(&(struct lag_peers_steps){
+			.trace = trace,
+			.steps = steps,
+			.peers = out,
+			.left_out = w.left_out,
+			.job_ratio = w.job_ratio,
+			.others = &w.others,
+		});
 		for (size_t r = 0; r < out->n_ranks; r++)
 			judge(&w, r);
 	}
@@ -399,16 +320,10 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 	free(w.total);
 	free(w.compute);
 	free(w.values);
-	free(w.stage);
-	free(w.job);
 	free(w.pairs);
-	free(w.sums);
 	free(w.stage_ratio);
 	free(w.job_ratio);
-	free(w.n_stage);
-	free(w.n_job);
-	free(w.sorted);
-	free(w.of_stage);
+	lag_others_release(&w.others);
 	if (lag_failed(status)) {
 		lag_peers_release(out);
 		return lag_err_set(err, status, "no memory to compare %zu ranks", trace->n_ranks);

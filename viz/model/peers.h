@@ -39,7 +39,8 @@ struct lag_peer {
 
 struct lag_peers {
 	struct lag_peer *ranks; /* by rank index */
-	float *step_ratio;      /* [step * n_ranks + r]: compute v. expected from peers; NAN none */
+	/* [step * n_ranks + r]: compute v. what its peers take for the same kernels in that step; NAN none */
+	float *step_ratio;
 	size_t n_ranks, n_steps;
 	int32_t *key; /* by gpu event: which kernel; -1: not compute, or in no step */
 	size_t n_keys;

@@ -3,8 +3,10 @@
  * opens the cell's place in the timeline. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/mem.h"
 #include "viz/tui/glyphs.h"
 #include "viz/tui/list.h"
 #include "viz/tui/rows.h"
@@ -14,7 +16,7 @@
 struct stragglers {
 	struct lag_rows rows;
 	struct lag_list list;
-	const struct lag_table *waits;
+	int64_t *waited;          /* scratch, by rank index */
 	int first_step;           /* first column shown */
 	int map_x, cell, columns; /* as last drawn */
 	bool no_peers;
@@ -28,8 +30,9 @@ static enum lag_status open_view(struct lag_scene *scene, void *state, struct la
 
 	if (lag_failed(status))
 		return status;
-	view->waits = lag_scene_table(scene, "waits");
-	scene->message[0] = '\0';
+	view->waited = lag_calloc(peers->n_ranks, sizeof(*view->waited));
+	if (!view->waited)
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for %zu ranks", peers->n_ranks);
 	view->no_peers = true;
 	for (size_t i = 0; i < peers->n_ranks * peers->n_steps; i++)
 		view->no_peers = view->no_peers && isnan(peers->step_ratio[i]);
@@ -41,6 +44,7 @@ static void close_view(void *state)
 	struct stragglers *view = state;
 
 	lag_rows_release(&view->rows);
+	free(view->waited);
 }
 
 static void enter(struct lag_scene *scene, void *state)
@@ -285,39 +289,87 @@ static void draw_map_row(const struct lag_scene *scene, const struct stragglers 
 	}
 }
 
-/* Who waited for the selected rank, or for whom it waited: longest first, as the table has them. This
+/* A rank's waiting in a step, not covered by its own compute: for one rank, into ns[the rank that waits], or
+ * (only < 0) by the rank that was waited for, into ns[that]; what names nobody into *unnamed. */
+static void add_waits(const struct lag_scene *scene, size_t r, int32_t only, int64_t *ns,
+		      int64_t *unnamed)
+{
+	const struct lag_ledger *ledger = scene->data->ledger;
+	const struct lag_step_span *span =
+		lag_steps_span(scene->data->steps, (size_t)scene->step, r);
+
+	if (span->start_ns == LAG_NONE)
+		return;
+	for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
+	     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
+		const struct lag_time_slice *slice = &ledger->slices[i];
+		int32_t last;
+
+		if (slice->launch < 0 ||
+		    (slice->class != LAG_TIME_BUBBLE && slice->class != LAG_TIME_EXPOSED_WAIT))
+			continue;
+		last = scene->data->waits->launch[slice->launch].last;
+		if (only >= 0 && last != only)
+			continue;
+		*(last < 0 ? unnamed : &ns[only < 0 ? (size_t)last : r]) +=
+			lag_time_slice_in(slice, span->start_ns, span->end_ns);
+	}
+}
+
+/* Position of the largest, which is taken out; -1 when all are 0. */
+static int take_longest(int64_t *ns, size_t n, int64_t *taken)
+{
+	size_t most = 0;
+
+	for (size_t i = 1; i < n; i++)
+		most = ns[i] > ns[most] ? i : most;
+	if (n == 0 || ns[most] <= 0)
+		return -1;
+	*taken = ns[most];
+	ns[most] = 0;
+	return (int)most;
+}
+
+/* Who waited for the selected rank in the selected step, or for whom it waited: longest first. This
  * explains, it does not accuse. */
-static void draw_waits(const struct lag_scene *scene, const struct stragglers *view,
+static void draw_waits(const struct lag_scene *scene, struct stragglers *view,
 		       struct lag_canvas *canvas, int y, bool for_it)
 {
-	const struct lag_table *table = view->waits;
-	int64_t rank = scene->data->trace->ranks[scene->r].rank;
-	/* The part not covered by own work is what costs, and what the table is sorted by. */
-	const char *column =
-		table && lag_table_find_column(table, "exposed_ns") >= 0 ? "exposed_ns" : "wait_ns";
-	const char *mine = for_it ? "for_rank" : "rank", *other = for_it ? "rank" : "for_rank";
+	const struct lag_trace *trace = scene->data->trace;
+	size_t n_ranks = scene->data->ledger->n_ranks;
+	int64_t rank = trace->ranks[scene->r].rank, ns, unnamed = 0;
+	long long step;
 	char text[96], number[LAG_NUM_MAX];
-	int x, n = 0;
+	int x, r, n = 0;
 
+	if (scene->step < 0 || (size_t)scene->step >= scene->facts.n_steps)
+		return;
+	step = (long long)scene->data->steps->steps[scene->step].number;
 	snprintf(text, sizeof(text),
-		 for_it ? "waited for rank %lld:" : "rank %lld waited for:", (long long)rank);
+		 for_it ? "waited for rank %lld in step %lld:"
+			: "rank %lld waited in step %lld for:",
+		 (long long)rank, step);
 	x = lag_draw_text(canvas, 1, y, LAG_STYLE_DIM, text);
-	for (size_t row = 0; table && row < table->n_rows && n < 8; row++) {
-		int64_t peer = lag_cell_int(table, row, other);
-		int64_t ns = lag_cell_int(table, row, column);
-
-		if (lag_cell_int(table, row, mine) != rank || peer == LAG_NONE || ns == LAG_NONE ||
-		    ns == 0)
-			continue;
-		snprintf(text, sizeof(text), "rank %lld %s", (long long)peer,
+	memset(view->waited, 0, n_ranks * sizeof(*view->waited));
+	for (size_t other = 0; for_it && other < n_ranks; other++)
+		add_waits(scene, other, scene->r, view->waited, &unnamed);
+	if (!for_it)
+		add_waits(scene, (size_t)scene->r, -1, view->waited, &unnamed);
+	while ((r = take_longest(view->waited, n_ranks, &ns)) >= 0) {
+		n++;
+		snprintf(text, sizeof(text), "rank %lld %s", (long long)trace->ranks[r].rank,
 			 lag_num_ns(number, ns));
 		if (x + 2 + lag_canvas_text_width(canvas, text) > canvas->width)
 			break;
 		x = lag_draw_text(canvas, x + 2, y, LAG_STYLE_WAIT, text);
-		n++;
 	}
-	if (n == 0)
+	snprintf(text, sizeof(text), "who cannot be told %s", lag_num_ns(number, unnamed));
+	if (unnamed > 0) {
+		if (x + 2 + lag_canvas_text_width(canvas, text) <= canvas->width)
+			lag_draw_text(canvas, x + 2, y, LAG_STYLE_WAIT, text);
+	} else if (n == 0) {
 		lag_draw_text(canvas, x + 2, y, LAG_STYLE_DIM, "nobody");
+	}
 }
 
 static void draw_cell(const struct lag_scene *scene, const struct stragglers *view,
