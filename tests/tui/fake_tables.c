@@ -214,7 +214,7 @@ static void kernels(struct lag_table *table, const struct lag_trace *trace)
 static const struct lag_column trust_columns[] = {
 	{ "severity", "severity", LAG_UNIT_TEXT, NULL }, { "rank", "rank", LAG_UNIT_ID, NULL },
 	{ "kind", "kind", LAG_UNIT_TEXT, NULL },         { "count", "count", LAG_UNIT_COUNT, NULL },
-	{ "text", "what", LAG_UNIT_TEXT, NULL },
+	{ "text", "what", LAG_UNIT_PROSE, NULL },
 };
 
 static void trust(struct lag_table *table)
@@ -226,6 +226,14 @@ static void trust(struct lag_table *table)
 	lag_table_text(table, "lost");
 	lag_table_int(table, 12);
 	lag_table_text(table, "kernel records lost: disk full");
+	lag_table_row(table);
+	lag_table_text(table, "note");
+	lag_table_null(table);
+	lag_table_text(table, "not_recorded");
+	lag_table_int(table, 8);
+	lag_table_text(table,
+		       "readings of the GPU's clock: nothing on record in 8 of 8 sources: not "
+		       "recorded, or there was none");
 	lag_table_note(table, "arrivals closer than the clock error name nobody");
 }
 

@@ -42,6 +42,7 @@ CASES = {
     "kernels-80": ("kernels", CLASSIC, 0, "s s r"),
     "kernels-evidence": ("kernels", CLASSIC, 0, "Down Enter"),
     "trust-80": ("trust", CLASSIC, 0, ""),
+    "trust-60": ("trust", (60, 30), 1, ""),
     "help-80": ("timeline", CLASSIC, 0, "?"),
     "prompt": ("timeline", CLASSIC, 0, "/ gem"),
     "too-small": ("overview", (19, 4), 0, ""),

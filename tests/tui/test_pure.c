@@ -245,6 +245,12 @@ static void hostile_names_come_out_harmless(void **state)
 	}
 	assert_int_equal(lag_text_width("\x1b[m", false), 6);
 	assert_int_equal(lag_text_width("µ×", false), 2);
+	assert_int_equal(lag_text_fold("one two three", 8, false), 7);
+	assert_int_equal(lag_text_fold("one two three", 7, false), 7);
+	assert_int_equal(lag_text_fold("one two three", 13, false), 13);
+	assert_int_equal(lag_text_fold("unbroken", 3, false), 3);
+	assert_int_equal(lag_text_fold("名前 名", 1, false), 3);
+	assert_int_equal(lag_text_fold("", 8, false), 0);
 	assert_int_equal(lag_text_width("±6 µs", true), 6);
 	assert_int_equal(lag_text_width("名前", false), 4);
 }

@@ -169,6 +169,86 @@ static void a_table_wider_than_the_terminal_comes_in_blocks(void **state)
 	lag_table_release(&t);
 }
 
+static const struct lag_column told[] = {
+	{ "rank", "rank", LAG_UNIT_ID, NULL },     { "kind", "kind", LAG_UNIT_TEXT, NULL },
+	{ "sizes", "sizes", LAG_UNIT_TEXT, NULL }, { "count", "count", LAG_UNIT_COUNT, NULL },
+	{ "text", "what", LAG_UNIT_PROSE, NULL },
+};
+
+#define SENTENCE \
+	"the deciding words of a sentence stand at its very end, after much else, as here: READ"
+
+static void tell(struct lag_table *t)
+{
+	lag_table_init(t, "test", told, sizeof(told) / sizeof(told[0]));
+	for (int i = 0; i < 2; i++) {
+		lag_table_row(t);
+		lag_table_int(t, i);
+		lag_table_text(t, "suspect");
+		lag_table_text(t, i ? "4096x1x5120 -> 8192x1x5120" : NULL);
+		lag_table_int(t, 1234 + i);
+		lag_table_text(t, SENTENCE);
+	}
+}
+
+/* Every word is there, and no line is wider than the terminal; each row is told in so many lines. */
+static void check_told(int width, const char *want)
+{
+	struct lag_buf out = { 0 };
+	struct lag_table t;
+
+	tell(&t);
+	render("text", &t, width, &out);
+	if (want)
+		assert_string_equal(lag_buf_text(&out), want);
+	assert_null(strstr(lag_buf_text(&out), ".."));
+	assert_non_null(strstr(lag_buf_text(&out), "READ"));
+	assert_non_null(strstr(lag_buf_text(&out), "8192x1x5120"));
+	for (char *line = strtok(out.text, "\n"); line && width; line = strtok(NULL, "\n"))
+		assert_true(lag_fmt_width(line) <= (size_t)width);
+	lag_buf_release(&out);
+	lag_table_release(&t);
+}
+
+/* In a pipe a row is a line; on a terminal a sentence goes on in its column, else below its row, and with
+ * it what has no room beside. */
+static void sentences_are_never_cut(void **state)
+{
+	(void)state;
+	check_told(0, "rank  kind     sizes                       count  what\n"
+		      "-------------------------------------------------------"
+		      "-------------------------------------------------------\n"
+		      "   0  suspect  -                           1,234  " SENTENCE "\n"
+		      "   1  suspect  4096x1x5120 -> 8192x1x5120  1,235  " SENTENCE "\n\n");
+	check_told(92,
+		   "rank  kind     sizes                       count  what\n"
+		   "----------------------------------------------------------------------------"
+		   "----------------\n"
+		   "   0  suspect  -                           1,234  the deciding words of a "
+		   "sentence stand at\n"
+		   "                                                  its very end, after much "
+		   "else, as here:\n"
+		   "                                                  READ\n"
+		   "   1  suspect  4096x1x5120 -> 8192x1x5120  1,235  the deciding words of a "
+		   "sentence stand at\n"
+		   "                                                  its very end, after much "
+		   "else, as here:\n"
+		   "                                                  READ\n\n");
+	check_told(40, "rank  kind     count\n"
+		       "--------------------\n"
+		       "   0  suspect  1,234\n"
+		       "    the deciding words of a sentence\n"
+		       "    stand at its very end, after much\n"
+		       "    else, as here: READ\n"
+		       "   1  suspect  1,235\n"
+		       "    the deciding words of a sentence\n"
+		       "    stand at its very end, after much\n"
+		       "    else, as here: READ\n"
+		       "    sizes 4096x1x5120 -> 8192x1x5120\n\n");
+	for (int width = 38; width <= 200; width++)
+		check_told(width, NULL);
+}
+
 static void microseconds_have_their_sign_where_the_output_is_utf8(void **state)
 {
 	struct lag_buf out = { 0 };
@@ -246,6 +326,7 @@ int main(void)
 		cmocka_unit_test(a_row_with_a_wrong_number_of_cells_is_an_error),
 		cmocka_unit_test(numbers_are_never_cut_and_texts_are_where_it_is_narrow),
 		cmocka_unit_test(a_table_wider_than_the_terminal_comes_in_blocks),
+		cmocka_unit_test(sentences_are_never_cut),
 		cmocka_unit_test(microseconds_have_their_sign_where_the_output_is_utf8),
 		cmocka_unit_test(notes_beyond_the_most_are_counted),
 		cmocka_unit_test(random_names_leave_json_strict_and_csv_rectangular),

@@ -23,7 +23,7 @@ static const struct lag_column columns[] = {
 	{ "enqueued", "enqueued", LAG_UNIT_COUNT, "members; started or not is in the text" },
 	{ "never", "never", LAG_UNIT_COUNT, "members that never called it" },
 	{ "no_record", "no record", LAG_UNIT_COUNT, "members" },
-	{ "text", "", LAG_UNIT_TEXT, NULL },
+	{ "text", "", LAG_UNIT_PROSE, NULL },
 };
 
 static const char *const verdicts[] = {

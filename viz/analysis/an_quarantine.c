@@ -9,7 +9,7 @@
 static const struct lag_column columns[] = {
 	{ "rank", "rank", LAG_UNIT_ID, NULL },
 	{ "record", "record", LAG_UNIT_TEXT, NULL },
-	{ "reason", "reason", LAG_UNIT_TEXT, NULL },
+	{ "reason", "reason", LAG_UNIT_PROSE, NULL },
 	{ "count", "count", LAG_UNIT_COUNT, NULL },
 	{ "share", "share", LAG_UNIT_SHARE, "the rank's records of the kind" },
 	{ "first_name", "the first", LAG_UNIT_TEXT, NULL },

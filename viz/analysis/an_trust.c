@@ -13,7 +13,7 @@
 static const struct lag_column columns[] = {
 	{ "severity", "severity", LAG_UNIT_TEXT, NULL }, { "kind", "kind", LAG_UNIT_TEXT, NULL },
 	{ "rank", "rank", LAG_UNIT_ID, NULL },           { "count", "count", LAG_UNIT_COUNT, NULL },
-	{ "text", "what", LAG_UNIT_TEXT, NULL },
+	{ "text", "what", LAG_UNIT_PROSE, NULL },
 };
 
 static const char *const severities[] = { "note", "warning", "error" };

@@ -195,7 +195,7 @@ static const struct lag_column exact_columns[] = {
 /* Difference in the column's own unit; null where there is none. */
 static struct lag_cell difference(const struct lag_diff_change *c)
 {
-	struct lag_cell cell = { .null = c->unit == LAG_UNIT_TEXT || c->unit == LAG_UNIT_ID ||
+	struct lag_cell cell = { .null = lag_unit_is_text(c->unit) || c->unit == LAG_UNIT_ID ||
 					 c->a.null || c->b.null };
 
 	if (cell.null)
@@ -247,14 +247,15 @@ static void put_for_people(struct lag_table *out, const struct lag_diff_change *
 static void put_number(struct lag_table *out, const struct lag_diff_change *c,
 		       const struct lag_cell *cell)
 {
-	lag_table_real(
-		out, cell->null || c->unit == LAG_UNIT_TEXT ? NAN : lag_diff_number(cell, c->unit));
+	lag_table_real(out, cell->null || lag_unit_is_text(c->unit)
+				    ? NAN
+				    : lag_diff_number(cell, c->unit));
 }
 
 static void put_exact(struct lag_table *out, const struct lag_diff_change *c, const char *what)
 {
 	struct lag_cell d = difference(c);
-	bool text = c->kind == LAG_DIFF_CHANGED && c->unit == LAG_UNIT_TEXT;
+	bool text = c->kind == LAG_DIFF_CHANGED && lag_unit_is_text(c->unit);
 
 	lag_table_text(out, what);
 	lag_table_text(out, c->column);

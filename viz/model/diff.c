@@ -24,7 +24,7 @@ void lag_diff_init(struct lag_diff *diff, const struct lag_diff_opts *opts)
 static void release_change(struct lag_diff_change *change)
 {
 	free(change->row);
-	if (change->unit == LAG_UNIT_TEXT) {
+	if (lag_unit_is_text(change->unit)) {
 		free(change->a.null ? NULL : change->a.text);
 		free(change->b.null ? NULL : change->b.text);
 	}
@@ -74,7 +74,7 @@ bool lag_diff_ignores(const struct lag_diff *diff, const char *column)
 
 double lag_diff_number(const struct lag_cell *cell, enum lag_unit unit)
 {
-	if (cell->null || unit == LAG_UNIT_TEXT)
+	if (cell->null || lag_unit_is_text(unit))
 		return 0;
 	return unit >= LAG_UNIT_SHARE ? cell->d : (double)cell->i;
 }
@@ -86,7 +86,7 @@ bool lag_diff_cells_equal(const struct lag_diff *diff, const struct lag_cell *a,
 
 	if (a->null || b->null)
 		return a->null && b->null;
-	if (unit == LAG_UNIT_TEXT)
+	if (lag_unit_is_text(unit))
 		return strcmp(a->text, b->text) == 0;
 	if (unit < LAG_UNIT_SHARE && a->i == b->i)
 		return true;
@@ -122,7 +122,7 @@ static void drop_small(struct lag_diff *diff)
 
 static bool copy_text(struct lag_cell *cell, enum lag_unit unit)
 {
-	if (cell->null || unit != LAG_UNIT_TEXT)
+	if (cell->null || !lag_unit_is_text(unit))
 		return true;
 	cell->text = strdup(cell->text);
 	cell->null = !cell->text;
@@ -199,7 +199,7 @@ static void write_key(const struct match *m, const struct lag_table *t, size_t r
 
 		if (cell->null) {
 			lag_buf_putc(out, '-');
-		} else if (t->columns[m->keys[k]].unit == LAG_UNIT_TEXT) {
+		} else if (lag_unit_is_text(t->columns[m->keys[k]].unit)) {
 			lag_buf_printf(out, "%zu:%s", strlen(cell->text), cell->text);
 		} else {
 			lag_buf_printf(out, "%lld,", (long long)cell->i);
@@ -219,7 +219,7 @@ static void write_label(const struct match *m, const struct lag_table *t, size_t
 			continue;
 		if (out->n)
 			lag_buf_puts(out, ", ");
-		if (t->columns[c].unit != LAG_UNIT_TEXT)
+		if (!lag_unit_is_text(t->columns[c].unit))
 			lag_buf_printf(out, "%s ", t->columns[c].title);
 		lag_table_format(t, row, c, out);
 	}
@@ -277,7 +277,7 @@ static void sum_columns(struct match *m)
 			is_key = is_key || (size_t)m->keys[k] == c;
 		m->compared[c] = !is_key && !is_among(m->skip, m->a->columns[c].name) &&
 				 !lag_diff_ignores(m->diff, m->a->columns[c].name);
-		if (unit == LAG_UNIT_TEXT || unit == LAG_UNIT_ID)
+		if (lag_unit_is_text(unit) || unit == LAG_UNIT_ID)
 			continue;
 		for (size_t row = 0; row < m->a->n_rows; row++)
 			m->sums[c] += fabs(lag_diff_number(lag_table_cell(m->a, row, c), unit));

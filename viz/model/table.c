@@ -26,7 +26,7 @@ void lag_table_init(struct lag_table *table, const char *analysis, const struct 
 void lag_table_release(struct lag_table *table)
 {
 	for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
-		if (table->columns[i % table->n_columns].unit == LAG_UNIT_TEXT &&
+		if (lag_unit_is_text(table->columns[i % table->n_columns].unit) &&
 		    !table->cells[i].null)
 			free(table->cells[i].text);
 	}
@@ -78,7 +78,7 @@ static struct lag_cell *next(struct lag_table *table, bool text, bool real)
 	}
 	unit = table->columns[table->next_column].unit;
 	is_real = unit >= LAG_UNIT_SHARE;
-	if (text != (unit == LAG_UNIT_TEXT) || (!text && real != is_real)) {
+	if (text != lag_unit_is_text(unit) || (!text && real != is_real)) {
 		table->failed = true;
 		return NULL;
 	}
@@ -189,6 +189,7 @@ void lag_cell_format(const struct lag_cell *cell, enum lag_unit unit, struct lag
 	}
 	switch (unit) {
 	case LAG_UNIT_TEXT:
+	case LAG_UNIT_PROSE:
 		lag_fmt_name(out, cell->text);
 		break;
 	case LAG_UNIT_ID:

@@ -13,7 +13,8 @@
 #include "schema/base/mem.h"
 
 enum lag_unit {
-	LAG_UNIT_TEXT,  /* text cells */
+	LAG_UNIT_TEXT,  /* names: shortened where room is short */
+	LAG_UNIT_PROSE, /* sentences: folded, never cut */
 	LAG_UNIT_ID,    /* integers that are names: rank, stage, step */
 	LAG_UNIT_COUNT, /* integers that can be added */
 	LAG_UNIT_NS,    /* integer ns; the column's name ends in _ns */
@@ -24,6 +25,12 @@ enum lag_unit {
 	LAG_UNIT_PPM,    /* real */
 	LAG_UNIT_NUMBER, /* real, in the unit that another cell of the row names */
 };
+
+/* Whether cells hold text. */
+static inline bool lag_unit_is_text(enum lag_unit unit)
+{
+	return unit == LAG_UNIT_TEXT || unit == LAG_UNIT_PROSE;
+}
 
 struct lag_column {
 	const char *name;  /* JSON and CSV name */

@@ -24,11 +24,12 @@ const struct lag_renderer *lag_renderer_find(const char *name)
 const char *lag_unit_name(enum lag_unit unit)
 {
 	static const char *const names[] = {
-		[LAG_UNIT_TEXT] = "text",   [LAG_UNIT_ID] = "id",
-		[LAG_UNIT_COUNT] = "count", [LAG_UNIT_NS] = "ns",
-		[LAG_UNIT_BYTES] = "bytes", [LAG_UNIT_SHARE] = "share",
-		[LAG_UNIT_RATIO] = "ratio", [LAG_UNIT_GBPS] = "GB/s",
-		[LAG_UNIT_PPM] = "ppm",     [LAG_UNIT_NUMBER] = "number",
+		[LAG_UNIT_TEXT] = "text",     [LAG_UNIT_PROSE] = "text",
+		[LAG_UNIT_ID] = "id",         [LAG_UNIT_COUNT] = "count",
+		[LAG_UNIT_NS] = "ns",         [LAG_UNIT_BYTES] = "bytes",
+		[LAG_UNIT_SHARE] = "share",   [LAG_UNIT_RATIO] = "ratio",
+		[LAG_UNIT_GBPS] = "GB/s",     [LAG_UNIT_PPM] = "ppm",
+		[LAG_UNIT_NUMBER] = "number",
 	};
 
 	return (size_t)unit < sizeof(names) / sizeof(names[0]) ? names[unit] : "";

@@ -44,7 +44,7 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 		for (size_t c = 0; c < table->n_columns; c++) {
 			const struct lag_cell *cell = lag_table_cell(table, r, c);
 
-			if (!cell->null && table->columns[c].unit == LAG_UNIT_TEXT) {
+			if (!cell->null && lag_unit_is_text(table->columns[c].unit)) {
 				quoted(out, cell->text);
 			} else if (!cell->null && table->columns[c].unit >= LAG_UNIT_SHARE) {
 				lag_buf_printf(out, "%.9g", cell->d);

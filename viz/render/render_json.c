@@ -105,7 +105,7 @@ static void value(struct lag_json *json, const struct lag_table *table, size_t r
 	lag_json_key(json, table->columns[column].name);
 	if (cell->null) {
 		lag_json_null(json);
-	} else if (table->columns[column].unit == LAG_UNIT_TEXT) {
+	} else if (lag_unit_is_text(table->columns[column].unit)) {
 		lag_json_text(json, cell->text);
 	} else if (table->columns[column].unit >= LAG_UNIT_SHARE) {
 		lag_json_real(json, cell->d);

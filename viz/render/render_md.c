@@ -28,7 +28,7 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 	}
 	lag_buf_puts(out, " |\n|");
 	for (size_t c = 0; c < table->n_columns; c++)
-		lag_buf_puts(out, table->columns[c].unit == LAG_UNIT_TEXT ? " :--- |" : " ---: |");
+		lag_buf_puts(out, lag_unit_is_text(table->columns[c].unit) ? " :--- |" : " ---: |");
 	lag_buf_putc(out, '\n');
 	for (size_t r = 0; r < table->n_rows; r++) {
 		for (size_t c = 0; c < table->n_columns; c++) {

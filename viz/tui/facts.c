@@ -74,7 +74,7 @@ static void warnings(const struct lag_tui_data *data, struct lag_facts *out)
 	for (size_t row = 0; severity >= 0 && row < table->n_rows; row++) {
 		const struct lag_cell *cell = lag_table_cell(table, row, (size_t)severity);
 
-		if (table->columns[severity].unit != LAG_UNIT_TEXT || cell->null)
+		if (!lag_unit_is_text(table->columns[severity].unit) || cell->null)
 			continue;
 		out->n_warnings += strcmp(cell->text, "warning") == 0;
 		out->n_errors += strcmp(cell->text, "error") == 0;

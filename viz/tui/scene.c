@@ -314,7 +314,7 @@ static const struct lag_cell *cell_of(const struct lag_table *table, size_t row,
 	if (at < 0 || row >= table->n_rows)
 		return NULL;
 	unit = table->columns[at].unit;
-	if (text != (unit == LAG_UNIT_TEXT) || (!text && real != (unit >= LAG_UNIT_SHARE)))
+	if (text != lag_unit_is_text(unit) || (!text && real != (unit >= LAG_UNIT_SHARE)))
 		return NULL;
 	const struct lag_cell *cell = lag_table_cell(table, row, (size_t)at);
 	return cell->null ? NULL : cell;

@@ -224,6 +224,29 @@ void lag_draw_sentence(struct lag_canvas *canvas, int x, int y, int width, unsig
 	lag_draw_glyph(&field, field.width - 1, 0, 0x2026, style);
 }
 
+int lag_draw_folded(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
+		    const char *text)
+{
+	int lines = 0;
+
+	while (*text) {
+		size_t n = lag_text_fold(text, width > 1 ? width : 1, canvas->screen->ascii);
+
+		if (y + lines >= 0 && y + lines < canvas->height) {
+			struct lag_canvas line = lag_canvas_part(canvas, x, y + lines, width, 1);
+			struct lag_buf part = { 0 };
+
+			lag_buf_add(&part, text, n);
+			lag_draw_text(&line, 0, 0, style, lag_buf_text(&part));
+			lag_buf_release(&part);
+		}
+		text += n;
+		text += *text == ' ';
+		lines++;
+	}
+	return lines;
+}
+
 void lag_draw_right(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
 		    const char *text)
 {

@@ -104,7 +104,11 @@ void lag_draw_field(struct lag_canvas *canvas, int x, int y, int width, unsigned
 /* A sentence in a field: cut at its end. */
 void lag_draw_sentence(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
 		       const char *text);
-/* The same, flush right. Text too long for its field is cut on the left: numbers keep their unit. */
+/* A sentence folded into lines of `width` cells, the first at y (which may lie above the canvas); returns
+ * the lines that takes. */
+int lag_draw_folded(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
+		    const char *text);
+/* A field, flush right. Text too long for its field is cut on the left: numbers keep their unit. */
 void lag_draw_right(struct lag_canvas *canvas, int x, int y, int width, unsigned style,
 		    const char *text);
 /* A bar of `share` (0..1) of `width` cells, in eighths where the glyph is the full block. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of any shape in any width: text shortens first, then columns go from the right; a number is
- * shown whole or not at all. */
+/* Tables of any shape in any width: names shorten first, then columns go from the right; a number is
+ * shown whole or not at all; sentences are folded. */
 #include "viz/tui/table_list.h"
 
 #include <stdio.h>
@@ -14,6 +14,9 @@
 #define COLUMNS_MAX 64
 #define TEXT_LEAST  10
 #define GAP         2
+#define PROSE_LEAST 36 /* cells that a sentence needs beside its row */
+#define PROSE_LINES 3  /* of the selected row's sentence, below a list */
+#define INDENT      4  /* of a sentence below its row */
 
 /* Rows that are looked at for the width of a column. */
 #define MEASURE_MAX 5000
@@ -25,7 +28,7 @@ static void cell_text(const struct lag_table *table, size_t row, size_t column, 
 
 	lag_buf_clear(buf);
 	/* The screen takes hostile names apart itself. */
-	if (table->columns[column].unit == LAG_UNIT_TEXT && !cell->null) {
+	if (lag_unit_is_text(table->columns[column].unit) && !cell->null) {
 		lag_buf_puts(buf, cell->text);
 	} else if (table->columns[column].unit == LAG_UNIT_NS && !cell->null) {
 		lag_buf_puts(buf, lag_num_ns(number, cell->i));
@@ -45,9 +48,30 @@ static void heading(const struct lag_column *column, int width, char out[160])
 	}
 }
 
+/* The column of sentences, always the last one; n_columns = there is none. */
+static size_t prose_column(const struct lag_table *table)
+{
+	size_t n = table->n_columns;
+
+	return n > 1 && table->columns[n - 1].unit == LAG_UNIT_PROSE ? n - 1 : n;
+}
+
+/* Columns of the grid: sentences stand beside or below it. */
 static size_t n_columns(const struct lag_table *table)
 {
-	return table->n_columns < COLUMNS_MAX ? table->n_columns : COLUMNS_MAX;
+	size_t n = prose_column(table);
+
+	return n < COLUMNS_MAX ? n : COLUMNS_MAX;
+}
+
+/* A row's sentence, "" without one. */
+static const char *prose_of(const struct lag_table *table, size_t row)
+{
+	size_t c = prose_column(table);
+	const struct lag_cell *cell =
+		c < table->n_columns && row < table->n_rows ? lag_table_cell(table, row, c) : NULL;
+
+	return cell && !cell->null ? cell->text : "";
 }
 
 /* Cells of each column's widest value and heading. */
@@ -152,7 +176,7 @@ static int draw_row(const struct lag_table *table, size_t row, const struct lag_
 		if (!fits[c].got)
 			continue;
 		cell_text(table, row, c, &buf);
-		if (table->columns[c].unit == LAG_UNIT_TEXT) {
+		if (lag_unit_is_text(table->columns[c].unit)) {
 			lag_draw_field(line, x, 0, fits[c].got, style, lag_buf_text(&buf));
 		} else {
 			lag_draw_right(line, x, 0, fits[c].got, style, lag_buf_text(&buf));
@@ -190,7 +214,7 @@ static int compare(const struct sort_by *by, size_t a, size_t b)
 
 	if (x->null || y->null) /* unknown comes last either way */
 		return x->null == y->null ? (a > b) - (a < b) : x->null ? 1 : -1;
-	if (unit == LAG_UNIT_TEXT) {
+	if (lag_unit_is_text(unit)) {
 		order = strcmp(x->text, y->text);
 	} else if (unit >= LAG_UNIT_SHARE) {
 		order = (x->d > y->d) - (x->d < y->d);
@@ -249,12 +273,34 @@ size_t lag_table_list_row(const struct lag_table_list *view)
 	return view->order[view->list.selected];
 }
 
-static void draw_notes(const struct lag_table *table, struct lag_canvas *canvas, int y)
+/* Returns the line below. */
+static int draw_notes(const struct lag_table *table, struct lag_canvas *canvas, int y)
 {
-	for (size_t i = 0; i < table->n_notes && y < canvas->height; i++, y++) {
-		lag_draw_field(canvas, 1, y, canvas->width - 1, LAG_STYLE_DIM,
-			       lag_buf_text(&table->notes[i]));
+	for (size_t i = 0; i < table->n_notes; i++) {
+		y += lag_draw_folded(canvas, 1, y, canvas->width - 2, LAG_STYLE_DIM,
+				     lag_buf_text(&table->notes[i]));
 	}
+	return y;
+}
+
+/* Lines below a list: a blank one, the selected row's sentence, notes as far as three lines go. */
+static int foot_lines(const struct lag_table *table, struct lag_canvas *canvas)
+{
+	struct lag_canvas none = lag_canvas_part(canvas, 0, 0, canvas->width, 0);
+	int notes = draw_notes(table, &none, 0);
+	int prose = prose_column(table) < table->n_columns ? PROSE_LINES : 0;
+
+	notes = notes > 3 ? 3 : notes;
+	return notes + prose > 0 ? notes + prose + 1 : 0;
+}
+
+static void draw_foot(const struct lag_table_list *view, struct lag_canvas *canvas, int y)
+{
+	const char *prose = prose_of(view->table, lag_table_list_row(view));
+
+	if (prose[0])
+		y += lag_draw_folded(canvas, 1, y, canvas->width - 2, LAG_STYLE_TEXT, prose);
+	draw_notes(view->table, canvas, y);
 }
 
 void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *view,
@@ -265,8 +311,8 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 	int share = share_column(view->table), rows = canvas->height - 1, bar_x;
 	int n = (int)view->table->n_rows;
 
-	if (canvas->height >= 10 && view->table->n_notes)
-		rows -= (int)view->table->n_notes < 3 ? (int)view->table->n_notes + 1 : 4;
+	if (canvas->height >= 10)
+		rows -= foot_lines(view->table, canvas);
 	fit(view->table, view->need, view->keep, view->sort, canvas->width - 1, fits);
 	lag_list_fit(&view->list, n, rows);
 	draw_headings(view->table, fits, view->sort, view->ascending, canvas);
@@ -287,7 +333,7 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 	}
 	if (n == 0)
 		lag_draw_text(canvas, 1, 1, LAG_STYLE_DIM, "nothing recorded");
-	draw_notes(view->table, canvas, 1 + (n < rows ? n : rows) + 1);
+	draw_foot(view, canvas, 1 + (n < rows ? n : rows) + 1);
 }
 
 bool lag_table_list_act(struct lag_table_list *view, enum lag_intent intent)
@@ -327,7 +373,7 @@ bool lag_table_list_find(const struct lag_scene *scene, struct lag_table_list *v
 			const struct lag_cell *cell =
 				lag_table_cell(view->table, view->order[at], c);
 
-			if (view->table->columns[c].unit == LAG_UNIT_TEXT && !cell->null &&
+			if (lag_unit_is_text(view->table->columns[c].unit) && !cell->null &&
 			    lag_text_has(cell->text, scene->find)) {
 				view->list.selected = (int)at;
 				return true;
@@ -337,30 +383,49 @@ bool lag_table_list_find(const struct lag_scene *scene, struct lag_table_list *v
 	return false;
 }
 
+/* A row and its sentence: beside the grid where that leaves it room, else below. Returns the lines. */
+static int draw_whole_row(const struct lag_table *table, size_t row, const struct lag_fit *fits,
+			  int beside, struct lag_canvas *canvas, int y)
+{
+	const char *prose = prose_of(table, row);
+	int lines;
+
+	if (y >= 0 && y < canvas->height) {
+		struct lag_canvas line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
+
+		draw_row(table, row, fits, -1, &line);
+	}
+	if (beside) {
+		lines = lag_draw_folded(canvas, beside, y, canvas->width - beside - 1,
+					LAG_STYLE_TEXT, prose);
+		return lines > 1 ? lines : 1;
+	}
+	return 1 + lag_draw_folded(canvas, INDENT, y + 1, canvas->width - INDENT - 1,
+				   LAG_STYLE_TEXT, prose);
+}
+
 int lag_table_draw_all(const struct lag_table *table, struct lag_canvas *canvas, int y)
 {
 	struct lag_fit fits[COLUMNS_MAX];
-	int need[COLUMNS_MAX];
+	int need[COLUMNS_MAX], beside = 1;
 
 	measure(table, need);
 	fit(table, need, NULL, -1, canvas->width - 1, fits);
+	for (size_t c = 0; c < n_columns(table); c++)
+		beside += fits[c].got ? fits[c].got + GAP : 0;
+	if (beside + PROSE_LEAST >= canvas->width)
+		beside = 0;
 	if (y >= 0 && y < canvas->height) {
 		struct lag_canvas line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
 
 		draw_headings(table, fits, -1, false, &line);
+		if (beside && prose_column(table) < table->n_columns) {
+			lag_draw_text(&line, beside, 0, LAG_STYLE_TITLE,
+				      table->columns[prose_column(table)].title);
+		}
 	}
 	y++;
-	for (size_t row = 0; row < table->n_rows; row++, y++) {
-		struct lag_canvas line;
-
-		if (y < 0 || y >= canvas->height)
-			continue;
-		line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
-		draw_row(table, row, fits, -1, &line);
-	}
-	for (size_t i = 0; i < table->n_notes; i++, y++) {
-		lag_draw_field(canvas, 1, y, canvas->width - 1, LAG_STYLE_DIM,
-			       lag_buf_text(&table->notes[i]));
-	}
-	return y;
+	for (size_t row = 0; row < table->n_rows; row++)
+		y += draw_whole_row(table, row, fits, beside, canvas, y);
+	return draw_notes(table, canvas, y);
 }

@@ -142,6 +142,28 @@ int lag_text_width(const char *text, bool ascii)
 	return width;
 }
 
+size_t lag_text_fold(const char *text, int width, bool ascii)
+{
+	const char *at = text, *blank = NULL;
+	uint32_t unit[LAG_TEXT_UNIT_MAX];
+	int used = 0;
+
+	while (*at) {
+		const char *begin = at;
+		int n = lag_text_next(&at, ascii, unit);
+
+		for (int i = 0; i < n; i++)
+			used += lag_text_cells(unit[i]);
+		if (*begin == ' ')
+			blank = begin;
+		if (used > width && blank > text)
+			return (size_t)(blank - text);
+		if (used > width)
+			return begin > text ? (size_t)(begin - text) : (size_t)(at - text);
+	}
+	return (size_t)(at - text);
+}
+
 int lag_text_encode(uint32_t code, char out[4])
 {
 	if (code < 0x80) {

@@ -18,6 +18,10 @@ int lag_text_next(const char **text, bool ascii, uint32_t out[LAG_TEXT_UNIT_MAX]
 /* Cells of a code point that lag_text_next gave. */
 int lag_text_cells(uint32_t code);
 
+/* Bytes of the first line of a text folded at `width` cells: up to a blank where it has one, at least one
+ * character. What follows begins with that blank. */
+size_t lag_text_fold(const char *text, int width, bool ascii);
+
 /* Cells of a whole text. */
 int lag_text_width(const char *text, bool ascii);
 

@@ -31,8 +31,7 @@ static int fact(struct lag_canvas *canvas, int y, const char *name, const char *
 	int x = canvas->width >= 50 ? 18 : 8;
 
 	lag_draw_field(canvas, 1, y, x - 2, LAG_STYLE_DIM, name);
-	lag_draw_field(canvas, x, y, canvas->width - x, LAG_STYLE_TEXT, text);
-	return y + 1;
+	return y + lag_draw_folded(canvas, x, y, canvas->width - x - 1, LAG_STYLE_TEXT, text);
 }
 
 static int draw_window(const struct lag_tui_data *data, struct lag_canvas *canvas, int y)
