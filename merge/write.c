@@ -164,6 +164,21 @@ static enum lag_status finish(void *state, size_t i, struct lag_err *err)
 	return st == LAG_OK ? lag_db_writer_finish(w->db, err) : st;
 }
 
+/* By tasks as well, since the calling thread is the one that hears when it is to end. */
+static enum lag_status change(void *state, size_t i, struct lag_err *err)
+{
+	struct lag_writer *w = state;
+
+	(void)i;
+	return lag_append_change(w->m, w->db, err);
+}
+
+static enum lag_status write_names(void *state, size_t i, struct lag_err *err)
+{
+	(void)i;
+	return lag_write_names(state, err);
+}
+
 static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt *receipt,
 				 struct lag_err *err)
 {
@@ -179,7 +194,7 @@ static enum lag_status write_all(struct lag_writer *w, struct lag_merge_receipt 
 	if (st == LAG_OK)
 		st = lag_merge_tasks(w->m, w->procs.n, plan, w, err);
 	if (st == LAG_OK)
-		st = lag_write_names(w, err);
+		st = lag_merge_tasks(w->m, 1, write_names, w, err);
 	/* The fewer the rows, the less is to be won; and one thread makes the same bytes each time. */
 	if (receipt->n_events < SMALL_ROWS)
 		how.n_threads = 1;
@@ -218,7 +233,7 @@ enum lag_status lag_merge_write(struct lag_merge *m, const char *path,
 			       : lag_db_writer_open(path, &opts, &w.db, err);
 	}
 	if (st == LAG_OK && m->old.is)
-		st = lag_append_change(m, w.db, err);
+		st = lag_merge_tasks(m, 1, change, &w, err);
 	if (st == LAG_OK)
 		st = write_all(&w, receipt, err);
 	release(&w);

@@ -181,6 +181,7 @@ enum lag_status lag_write_names(struct lag_writer *w, struct lag_err *err)
 {
 	struct lag_map done = { 0 };
 	enum lag_status st = LAG_OK;
+	size_t n = 0;
 
 	for (size_t i = 0; i < w->procs.n && st == LAG_OK; i++) {
 		const struct lag_vec *names = &LAG_WRITE_PROC_AT(w, i)->names;
@@ -200,6 +201,8 @@ enum lag_status lag_write_names(struct lag_writer *w, struct lag_err *err)
 			} else {
 				st = name_copy(w, name, err);
 			}
+			if (st == LAG_OK && lag_merge_cancelled(w->m, n++))
+				st = lag_merge_interrupted(err);
 		}
 	}
 	lag_map_release(&done);

@@ -219,18 +219,20 @@ def check_interrupted(tmp, files):
     kept, n_cut = digest(part), 0
     for number in (signal.SIGKILL, signal.SIGINT):
         for delay in (0.01, 0.05, 0.1, 0.2, 0.4):
-            with subprocess.Popen([LAGGARD, "merge", "--append", part, files[7]], stderr=subprocess.PIPE) as one:
+            with subprocess.Popen([LAGGARD, "merge", "--append", part, files[7]], stderr=subprocess.PIPE,
+                                  text=True) as one:
                 until = time.monotonic() + 20
                 while one.poll() is None and not list(tmp.glob("big.db.*")) and time.monotonic() < until:
                     time.sleep(0.005)
                 time.sleep(delay)
                 one.send_signal(number)
-                one.communicate()
+                _, said = one.communicate()
             n_cut += one.returncode == -number and bool(list(tmp.glob("big.db.*")))
             if one.returncode == 0:
                 break
             assert digest(part) == kept, (number, delay)
             if number == signal.SIGINT:
+                assert one.returncode == -number and said.count("\n") == 1 and "interrupted" in said, (one.returncode, said)
                 assert not list(tmp.glob("big.db.*")), delay
             for path in tmp.glob("big.db.*"):
                 path.unlink()

@@ -38,6 +38,27 @@ void lb_remove_dir(const char *path)
 	(void)rmdir(path);
 }
 
+static char test_dir[64];
+
+int lb_setup(void **state)
+{
+	(void)state;
+	lb_make_dir(test_dir, sizeof(test_dir));
+	return 0;
+}
+
+int lb_teardown(void **state)
+{
+	(void)state;
+	lb_remove_dir(test_dir);
+	return 0;
+}
+
+const char *lb_dir(void)
+{
+	return test_dir;
+}
+
 void lb_open(struct lag_builder *lb, const char *dir, const char *name, struct lb_who who,
 	     int64_t start_ns)
 {

@@ -18,6 +18,11 @@ struct lag_builder {
 void lb_make_dir(char *path, size_t room);
 void lb_remove_dir(const char *path);
 
+/* The same as cmocka's setup and teardown of one test; lb_dir is the folder of the test that runs. */
+int lb_setup(void **state);
+int lb_teardown(void **state);
+const char *lb_dir(void);
+
 struct lb_who {
 	int rank, world; /* rank -1: says none */
 	const char *host;

@@ -15,22 +15,6 @@
 #define FROM  5  /* those that the profiler saw, too */
 #define UNTIL 35
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 /* Steps of a run are never equally long. */
 static int64_t call_at(int i)
 {
@@ -51,7 +35,7 @@ static void ours(int rank, int what)
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "r%d", rank);
-	lb_open(&lb, dir, name, LB_WHO(rank, 2, "node"), T0 - 10 * MS);
+	lb_open(&lb, lb_dir(), name, LB_WHO(rank, 2, "node"), T0 - 10 * MS);
 	lb_comm(&lb, 1, 99, 2, rank);
 	for (int i = 0; i < CALLS; i++) {
 		struct lag_record rec;
@@ -110,7 +94,7 @@ static void kinetos(int rank, int64_t off_ns, int64_t wander_ns, int what)
 	FILE *f;
 	int id = 1, pid = what & OTHER_PID ? 7 : 1000 + rank;
 
-	(void)snprintf(path, sizeof(path), "%s/rank%d.json", dir, rank);
+	(void)snprintf(path, sizeof(path), "%s/rank%d.json", lb_dir(), rank);
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fprintf(f,
@@ -146,7 +130,7 @@ static void kinetos(int rank, int64_t off_ns, int64_t wander_ns, int what)
 
 static void expect_one_process(struct merged *mg)
 {
-	assert_false(lag_failed(merge_dir(mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(mg, lb_dir(), NULL)));
 	assert_int_equal(ask(mg, "SELECT count(*) FROM rank WHERE process_id IS NOT NULL"), 2);
 	assert_int_equal(ask(mg, "SELECT count(*) FROM finding WHERE kind = 'combined' AND text "
 				 "LIKE '%.lag%' AND text LIKE '%.json%'"),
@@ -212,7 +196,7 @@ static void of_what_both_have_the_longer_is_used_and_never_both(void **state)
 	(void)state;
 	ours(0, WITH_RANGES | WITH_GPU);
 	kinetos(0, 0, 0, WITH_RANGES);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'combined'"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), CALLS);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM nvtx_range"), CALLS);
@@ -227,7 +211,7 @@ static void annotations_of_both_tell_the_clock_too(void **state)
 	(void)state;
 	ours(0, WITH_RANGES | WITHOUT_CALLS);
 	kinetos(0, 40 * US, 0, WITH_RANGES | WITHOUT_CALLS);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg,
 			     "SELECT count(*) FROM finding WHERE kind = 'combined' AND text LIKE "
 			     "'%annotations that both recorded%'"),
@@ -243,7 +227,7 @@ static void expect_refused(const char *reason)
 	struct merged mg;
 	char sql[256];
 
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'combined'"), 0);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'rank_twice'"), 1);
 	(void)snprintf(sql, sizeof(sql),
@@ -279,13 +263,13 @@ static void another_process_is_another_recording(void **state)
 	(void)state;
 	ours(0, 0);
 	kinetos(0, 0, 0, OTHER_PID);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind LIKE '%combined'"), 0);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'rank_twice'"), 1);
 	merged_close(&mg);
 }
 
-#define COMBINE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define COMBINE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {

@@ -11,28 +11,12 @@
 #define T0 INT64_C(1700000000000000000)
 #define US INT64_C(1000)
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 static void open_rank(struct lag_builder *lb, int rank, int world)
 {
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "r%d", rank);
-	lb_open(lb, dir, name, LB_WHO(rank, world, "node"), T0);
+	lb_open(lb, lb_dir(), name, LB_WHO(rank, world, "node"), T0);
 	lb_comm(lb, 1, 4242, world, rank);
 }
 
@@ -59,7 +43,7 @@ static void collectives_match_by_number_and_name_the_last(void **state)
 
 	(void)state;
 	two_ranks(20, 700);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_OK);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_OK);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance"), 20);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_recorded = 2 AND "
 				  "n_started = 2 AND n_finished = 2 AND flags = 0"),
@@ -86,7 +70,7 @@ static void lead_within_the_clock_error_names_nobody(void **state)
 
 	(void)state;
 	two_ranks(20, 0);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE last_rank IS NOT NULL"), 0);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_started = 2"), 20);
 	merged_close(&mg);
@@ -107,7 +91,7 @@ static void missing_member_withholds_the_last_rank(void **state)
 		}
 		lb_close(&lb);
 	}
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_members = 3 AND "
 				  "n_recorded = 2 AND last_rank IS NULL"),
 			 5);
@@ -136,7 +120,7 @@ static void different_calls_under_one_number_are_a_mismatch(void **state)
 		}
 		lb_close(&lb);
 	}
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE flags & 1"), 1);
 	assert_int_equal(ask(&mg, "SELECT seq FROM instance WHERE flags & 1"), 1);
 	assert_int_equal(ask(&mg, "SELECT seq FROM finding WHERE kind = 'mismatch'"), 1);
@@ -163,7 +147,7 @@ static void skipped_number_is_unmatched_and_the_end_is_not(void **state)
 		}
 		lb_close(&lb);
 	}
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'unmatched'"), 1);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'unmatched_edge'"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_recorded = 2"), 4);
@@ -188,7 +172,7 @@ static void messages_match_by_sender_receiver_and_number(void **state)
 	open_rank(&lb, 2, 3);
 	lb_op(&lb, LB_CALL(1, 1, LAG_FUNC_RECV, 0, 1), T0 + 10 * US, T0 + 95 * US);
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, "none")));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), "none")));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE func = 11"), 3);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_members = 2 AND "
 				  "n_recorded = 2"),
@@ -230,7 +214,7 @@ static void grouped_operations_share_their_kernel(void **state)
 	rec.external.correlation = correlation;
 	lb_add(&lb, &rec);
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM nccl_launch"), 1);
 	assert_int_equal(ask(&mg, "SELECT n_ops FROM nccl_launch"), 3);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE flags & 4"), 3);
@@ -267,7 +251,7 @@ static void operations_without_ids_are_tied_by_nesting(void **state)
 		(void)lb_kernel(&lb, at + 3 * US, at + 40 * US, at + 50 * US, 7, "gemm");
 	}
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM nccl_launch WHERE start_ns IS NOT NULL"),
 			 3);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM nccl_launch WHERE start_ns IS NULL"), 1);
@@ -275,7 +259,7 @@ static void operations_without_ids_are_tied_by_nesting(void **state)
 	merged_close(&mg);
 }
 
-#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {

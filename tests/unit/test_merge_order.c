@@ -10,22 +10,6 @@
 #define T0 INT64_C(1700000000000000000)
 #define MS INT64_C(1000000)
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 /* What an importer makes of a kernel that only has a name. */
 static void named_op(struct lag_builder *lb, int64_t id, enum lag_func func, int64_t start_ns)
 {
@@ -55,7 +39,7 @@ static void record(int rank, int from, int until, int without)
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "r%d", rank);
-	lb_open(&lb, dir, name, LB_WHO(rank, 2, "node"), T0);
+	lb_open(&lb, lb_dir(), name, LB_WHO(rank, 2, "node"), T0);
 	lb_comm(&lb, 1, 99, 2, rank);
 	for (int i = from; i < until; i++) {
 		if (i != without) {
@@ -73,7 +57,7 @@ static void equal_counts_match_and_are_marked(void **state)
 	(void)state;
 	record(0, 0, 9, -1);
 	record(1, 0, 9, -1);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_recorded = 2"), 9);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE flags & 2"), 9);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'matched_by_order'"), 18);
@@ -87,7 +71,7 @@ static void another_start_is_narrowed_to_the_common_window(void **state)
 	(void)state;
 	record(0, 0, 12, -1);
 	record(1, 3, 9, -1);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_recorded = 2"), 6);
 	/* The same moments, not merely the same places. */
 	assert_int_equal(ask(&mg, "SELECT max(last_start_ns - first_start_ns) FROM instance "
@@ -104,7 +88,7 @@ static void a_loss_inside_the_window_forbids_matching(void **state)
 	(void)state;
 	record(0, 0, 9, -1);
 	record(1, 0, 9, 4);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance"), 0);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'unordered'"), 17);
 	merged_close(&mg);
@@ -118,7 +102,7 @@ static void equal_counts_of_other_operations_are_narrowed_too(void **state)
 	(void)state;
 	record(0, 0, 9, 8);
 	record(1, 0, 9, 0);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance WHERE n_recorded = 2"), 7);
 	assert_int_equal(ask(&mg, "SELECT max(last_start_ns - first_start_ns) FROM instance"), 0);
 	merged_close(&mg);
@@ -132,13 +116,13 @@ static void another_function_at_one_place_forbids_matching(void **state)
 	/* Number 1 is missing here and number 3 there: other functions face each other. */
 	record(0, 0, 9, 1);
 	record(1, 0, 9, 3);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM instance"), 0);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'unordered'"), 16);
 	merged_close(&mg);
 }
 
-#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {

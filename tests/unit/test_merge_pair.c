@@ -14,22 +14,6 @@
 #define T0 INT64_C(1700000000000000000)
 #define US INT64_C(1000)
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 static void add_range(struct lag_builder *lb, enum lag_range_kind kind, int64_t id, int64_t tid,
 		      const char *name, int64_t at)
 {
@@ -74,7 +58,7 @@ static void ranges_nest_and_the_open_ones_end_with_the_recording(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	end_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, T0); /* began before the recording */
 	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "step", T0 + 1000);
 	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "forward", T0 + 2000);
@@ -89,7 +73,7 @@ static void ranges_nest_and_the_open_ones_end_with_the_recording(void **state)
 	add_range(&lb, LAG_RANGE_MARK, LAG_NONE, 7, "mark", T0 + 5500);
 	(void)lb_kernel(&lb, T0 + 100, T0 + 6000, T0 + 9000, 7, "k");
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(length(&mg, "step"), 4000);
 	assert_int_equal(length(&mg, "forward"), 1000);
 	assert_int_equal(length(&mg, "backward"), 1500);
@@ -110,7 +94,7 @@ static void kernel_seen_running_and_done_is_one_kernel(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	for (int i = 0; i < 3; i++) {
 		lag_record_init(&rec, LAG_REC_kernel);
 		rec.kernel.start_ns = T0 + 1000;
@@ -124,7 +108,7 @@ static void kernel_seen_running_and_done_is_one_kernel(void **state)
 		lb_add(&lb, &rec);
 	}
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), 2);
 	assert_int_equal(ask(&mg, "SELECT end_ns - start_ns FROM gpu_event WHERE correlation = 11"),
 			 2000);
@@ -138,7 +122,7 @@ static void impossible_times_are_put_aside(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	for (int i = 0; i < 40; i++) {
 		(void)lb_kernel(&lb, T0 + i * (100 * US), T0 + i * (100 * US),
 				T0 + i * (100 * US) + 50, 7, "good");
@@ -151,7 +135,7 @@ static void impossible_times_are_put_aside(void **state)
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 3900 * US, 7, "swallows its stream");
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 3900 * US, 20, "long on its own stream");
 	lb_close(&lb);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), 41);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM quarantine"), 6);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM quarantine WHERE reason = "
@@ -206,10 +190,9 @@ static void times_that_cannot_be_true_reach_nothing_else(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
-	for (int i = 0; i < 40; i++)
-		(void)lb_kernel(&lb, T0 + i * 100 * US, T0 + i * 100 * US, T0 + i * 100 * US + 50,
-				7, "good");
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
+	for (int64_t at = T0; at < T0 + 4000 * US; at += 100 * US)
+		(void)lb_kernel(&lb, at, at, at + 50, 7, "good");
 	add_range(&lb, LAG_RANGE_PUSH, LAG_NONE, 7, "open", T0);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++) {
@@ -219,7 +202,7 @@ static void times_that_cannot_be_true_reach_nothing_else(void **state)
 		}
 	}
 	lb_close(&lb);
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), 40);
 	assert_int_equal(ask(&mg, "SELECT last_ns - first_ns FROM process"), 3900 * US + 100);
 	assert_int_equal(ask(&mg, "SELECT end_ns - start_ns FROM nvtx_range"), 3900 * US + 100);
@@ -239,7 +222,7 @@ static void one_kernel(const char *name, int rank, int world, int64_t at, int64_
 	struct lag_record rec;
 	struct lag_builder lb;
 
-	lb_open(&lb, dir, name, LB_WHO(rank, world, "node"), at);
+	lb_open(&lb, lb_dir(), name, LB_WHO(rank, world, "node"), at);
 	lag_record_init(&rec, LAG_REC_process);
 	rec.process.start_ns = at;
 	rec.process.restart = restart;
@@ -256,9 +239,9 @@ static void copy_file(const char *from, const char *to)
 	uint8_t *bytes;
 	FILE *out;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, from);
+	(void)snprintf(path, sizeof(path), "%s/%s", lb_dir(), from);
 	bytes = lb_read(path, &n);
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, to);
+	(void)snprintf(path, sizeof(path), "%s/%s", lb_dir(), to);
 	out = fopen(path, "wb");
 	assert_non_null(out);
 	assert_int_equal(fwrite(bytes, 1, n, out), n);
@@ -274,7 +257,7 @@ static void last_restart_of_a_rank_is_used(void **state)
 	one_kernel("late", 1, 2, T0 + 1000 * US, 1, "run");
 	one_kernel("early", 1, 2, T0, 0, "run");
 	one_kernel("other", 0, 2, T0, 0, "run");
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(mg.receipt.n_ranks, 2);
 	expect_text(&mg,
 		    "SELECT value FROM gpu_event JOIN string ON string.id = name_id WHERE "
@@ -292,7 +275,7 @@ static void same_process_twice_is_used_once(void **state)
 	(void)state;
 	one_kernel("a", 0, 1, T0, 0, "run");
 	copy_file("a.lag", "b.lag");
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM gpu_event"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM source WHERE status = 'duplicate'"), 1);
 	merged_close(&mg);
@@ -309,7 +292,7 @@ static void another_run_is_named_and_left_out(void **state)
 	one_kernel("r2", 2, 4, T0 + 5 * US, 0, "monday too");
 	/* A day later, whatever its rank. */
 	one_kernel("r3", 3, 4, T0 + INT64_C(86400000000000), 0, "tuesday");
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(mg.receipt.n_ranks, 3);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'mixed_runs' AND "
 				  "rank = 3"),
@@ -327,7 +310,7 @@ static void unknown_ranks_are_numbered_in_order_of_paths(void **state)
 	one_kernel("node10", -1, 0, T0, 0, "");
 	one_kernel("node9", -1, 0, T0 + 7, 0, "");
 	one_kernel("node1", 1, 3, T0 + 9, 0, "");
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	expect_text(&mg,
 		    "SELECT value FROM gpu_event JOIN string ON string.id = name_id WHERE "
 		    "rank = 0",
@@ -347,10 +330,10 @@ static void helpers_are_listed_without_a_rank(void **state)
 
 	(void)state;
 	one_kernel("worker", 0, 1, T0, 0, "run");
-	lb_open(&lb, dir, "helper", LB_WHO(-1, 0, "node"), T0);
+	lb_open(&lb, lb_dir(), "helper", LB_WHO(-1, 0, "node"), T0);
 	add_range(&lb, LAG_RANGE_MARK, LAG_NONE, 7, "m", T0 + 5);
 	lb_close(&lb);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_OK);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_OK);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM process"), 2);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM rank"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM nvtx_range"), 0);
@@ -368,16 +351,16 @@ static void cut_empty_and_foreign_files_do_not_stop_the_rest(void **state)
 	one_kernel("a", 0, 3, T0, 0, "run");
 	one_kernel("b", 1, 3, T0, 0, "run");
 	copy_file("b.lag", "c.lag");
-	(void)snprintf(path, sizeof(path), "%s/b.lag", dir);
+	(void)snprintf(path, sizeof(path), "%s/b.lag", lb_dir());
 	assert_int_equal(truncate(path, 8192 + 64 + 60), 0);
-	(void)snprintf(path, sizeof(path), "%s/c.lag", dir);
+	(void)snprintf(path, sizeof(path), "%s/c.lag", lb_dir());
 	assert_int_equal(truncate(path, 0), 0);
-	(void)snprintf(path, sizeof(path), "%s/d.lag", dir);
+	(void)snprintf(path, sizeof(path), "%s/d.lag", lb_dir());
 	out = fopen(path, "wb");
 	assert_non_null(out);
 	(void)fputs("this is no trace", out);
 	(void)fclose(out);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM source WHERE status = 'damaged'"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM source WHERE status = 'empty'"), 1);
 	assert_int_equal(ask(&mg, "SELECT count(*) FROM source WHERE status = 'refused'"), 1);
@@ -391,12 +374,12 @@ static void nothing_usable_leaves_no_file(void **state)
 	struct merged mg;
 
 	(void)state;
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_ERR_INPUT);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_ERR_INPUT);
 	assert_non_null(strstr(mg.err.text, "no trace files in it"));
 	assert_int_equal(access(mg.db_path, F_OK), -1);
 }
 
-#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {

@@ -7,22 +7,6 @@
 
 #define T0 INT64_C(1700000000000000000)
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 static void add_loss(struct lag_builder *lb, enum lag_loss_reason reason, int64_t count)
 {
 	struct lag_record rec;
@@ -42,14 +26,14 @@ static void losses_in_records_and_counters_are_counted_once(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 20, 7, "k");
 	add_loss(&lb, LAG_LOSS_NO_CHUNK, 5);
 	/* The header's counters know of these five and of three more. */
 	atomic_store(&lb.file.counters->lost[LAG_REC_kernel], 8);
 	atomic_store(&lb.file.counters->lost_reason[LAG_LOSS_NO_CHUNK], 8);
 	lb_close(&lb);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT sum(count) FROM loss"), 8);
 	assert_int_equal(ask(&mg, "SELECT count FROM loss WHERE kind = 'kernel' AND reason = "
 				  "'no_buffer' AND from_ns IS NULL"),
@@ -66,7 +50,7 @@ static void gaps_clock_steps_and_receipts_are_kept(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	(void)lb_kernel(&lb, T0, T0 + 10, T0 + 20, 7, "k");
 	lag_record_init(&rec, LAG_REC_gap);
 	rec.gap.from_ns = T0;
@@ -87,7 +71,7 @@ static void gaps_clock_steps_and_receipts_are_kept(void **state)
 		lb_add(&lb, &rec);
 	}
 	lb_close(&lb);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT until_ns - from_ns FROM gap WHERE what = 'CUPTI'"),
 			 1500000000);
 	expect_text(&mg, "SELECT text FROM finding WHERE kind = 'gap'",
@@ -105,7 +89,7 @@ static void failed_calls_and_aborted_communicators_are_errors(void **state)
 	struct merged mg;
 
 	(void)state;
-	lb_open(&lb, dir, "a", LB_WHO(0, 1, "node"), T0);
+	lb_open(&lb, lb_dir(), "a", LB_WHO(0, 1, "node"), T0);
 	lb_comm(&lb, 1, 77, 1, 0);
 	for (int i = 0; i < 3; i++) {
 		lag_record_init(&rec, LAG_REC_op);
@@ -128,7 +112,7 @@ static void failed_calls_and_aborted_communicators_are_errors(void **state)
 	rec.comm_event.state = LAG_COMM_ABORTED;
 	lb_add(&lb, &rec);
 	lb_close(&lb);
-	assert_int_equal(merge_dir(&mg, dir, NULL), LAG_WARN);
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
 	assert_int_equal(ask(&mg, "SELECT count FROM finding WHERE kind = 'failed_call' AND "
 				  "severity = 2"),
 			 1);
@@ -140,7 +124,7 @@ static void failed_calls_and_aborted_communicators_are_errors(void **state)
 	merged_close(&mg);
 }
 
-#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {

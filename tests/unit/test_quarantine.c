@@ -16,22 +16,6 @@
 #define PLAIN  200 /* kernels that nothing is wrong with */
 #define STREAM 7
 
-static char dir[64];
-
-static int make(void **state)
-{
-	(void)state;
-	lb_make_dir(dir, sizeof(dir));
-	return 0;
-}
-
-static int drop(void **state)
-{
-	(void)state;
-	lb_remove_dir(dir);
-	return 0;
-}
-
 struct odd {
 	int64_t start_ns, length_ns, stream, graph; /* graph 0: none */
 	const char *name, *reason;                  /* NULL: it is kept */
@@ -58,7 +42,7 @@ static void ours(void)
 {
 	struct lag_builder lb;
 
-	lb_open(&lb, dir, "r0", LB_WHO(0, 1, "node"), T0 - MS);
+	lb_open(&lb, lb_dir(), "r0", LB_WHO(0, 1, "node"), T0 - MS);
 	for (int i = 0; i < PLAIN; i++) {
 		int64_t at = T0 + (int64_t)i * 120 * US;
 
@@ -101,7 +85,7 @@ static void kinetos(void)
 	char path[128];
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%s/rank0.json", dir);
+	(void)snprintf(path, sizeof(path), "%s/rank0.json", lb_dir());
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fprintf(f, "{\"distributedInfo\": {\"rank\": 0, \"world_size\": 1},\n\"traceEvents\": [\n"
@@ -138,7 +122,7 @@ static void check_all(void)
 	char sql[400];
 	int64_t n = 0;
 
-	assert_false(lag_failed(merge_dir(&mg, dir, NULL)));
+	assert_false(lag_failed(merge_dir(&mg, lb_dir(), NULL)));
 	for (size_t i = 0; i < N_ODD; i++) {
 		(void)snprintf(sql, sizeof(sql),
 			       "SELECT count(*) FROM quarantine AS q JOIN string AS s ON s.id = "
@@ -171,7 +155,7 @@ static void in_a_profilers_trace(void **state)
 	check_all();
 }
 
-#define QUARANTINE_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define QUARANTINE_TEST(name) cmocka_unit_test_setup_teardown(name, lb_setup, lb_teardown)
 
 int main(void)
 {
