@@ -4,7 +4,6 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,21 +14,7 @@
 #include "schema/base/map.h"
 #include "schema/base/mem.h"
 #include "schema/base/spill.h"
-
-/* In the place of the system's (the linker's --wrap): a file system that cannot allocate. */
-static int refusal;
-static unsigned n_refused;
-int systems_fallocate(int fd, int mode, off_t at, off_t n) __asm__("__real_fallocate");
-int our_fallocate(int fd, int mode, off_t at, off_t n) __asm__("__wrap_fallocate");
-
-int our_fallocate(int fd, int mode, off_t at, off_t n)
-{
-	if (!refusal)
-		return systems_fallocate(fd, mode, at, n);
-	n_refused++;
-	errno = refusal;
-	return -1;
-}
+#include "tests/unit/refuse.h"
 
 static uint64_t mixed(uint64_t i)
 {
@@ -174,13 +159,12 @@ static void zeros_take_the_place_of_allocation(void **state)
 	struct lag_vec a = LAG_VEC_SPILLED(uint64_t, spill), b = LAG_VEC_SPILLED(uint64_t, spill);
 
 	(void)state;
-	refusal = EOPNOTSUPP;
-	n_refused = 0;
+	refuse_allocation(EOPNOTSUPP);
 	fill(&a, 1000000, 1);
 	fill(&b, 1000000, 2);
 	fill(&a, 2000000, 1);
-	refusal = 0;
-	assert_true(n_refused > 2);
+	assert_true(n_refused_allocations() > 2);
+	refuse_allocation(0);
 	check(&a, 2000000, 1);
 	check(&b, 1000000, 2);
 	assert_true(lag_spill_bytes(spill) >= (uint64_t)2000000 * sizeof(uint64_t));
@@ -204,10 +188,10 @@ static void zeros_find_a_disk_full(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	low = (struct rlimit){ (6 << 20) + 12345, old.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
-	refusal = EOPNOTSUPP;
+	refuse_allocation(EOPNOTSUPP);
 	for (uint64_t *slot; (slot = lag_vec_push(&vec)) != NULL;)
 		*slot = mixed(vec.n - 1);
-	refusal = 0;
+	refuse_allocation(0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(vec.n > 200000 && vec.n < 2000000);
 	check(&vec, vec.n, 0);
@@ -225,9 +209,9 @@ static void other_refusals_are_failures(void **state)
 	struct lag_err err;
 
 	(void)state;
-	refusal = ENOSPC;
+	refuse_allocation(ENOSPC);
 	assert_int_equal(lag_vec_reserve(&vec, 1000000), LAG_ERR_SYSTEM);
-	refusal = 0;
+	refuse_allocation(0);
 	assert_int_equal(lag_spill_bytes(spill), 0);
 	assert_int_equal(lag_spill_failure(spill, &err), LAG_ERR_SYSTEM);
 	assert_non_null(strstr(err.text, strerror(ENOSPC)));

@@ -22,6 +22,7 @@
 
 #include "schema/trace/trace_tally.h"
 #include "schema/trace/trace_writer.h"
+#include "tests/unit/refuse.h"
 
 #define N_PRODUCERS_MAX 64
 
@@ -43,6 +44,26 @@ static int remove_folder(void **state)
 	(void)state;
 	(void)unlink(path);
 	return rmdir(folder);
+}
+
+static int make_folder_without_allocation(void **state)
+{
+	refuse_allocation(EOPNOTSUPP);
+	return make_folder(state);
+}
+
+/* For tests that write in a child, whose refusals are counted there. */
+static int remove_folder_without_allocation(void **state)
+{
+	refuse_allocation(0);
+	return remove_folder(state);
+}
+
+static int remove_folder_and_see_refusals(void **state)
+{
+	bool refused = n_refused_allocations() > 0;
+
+	return remove_folder_without_allocation(state) || !refused;
 }
 
 static void create(struct lag_trace_file *file, const char *where)
@@ -135,13 +156,13 @@ static void load(struct contents *c, const char *where)
 {
 	static struct lag_chunk_header chunks[N_CHUNKS_MAX];
 	uint32_t seq = 0;
-	struct stat st;
+	struct stat st = { 0 };
 	int fd = open(where, O_RDONLY);
 
 	memset(c, 0, sizeof(*c));
 	assert_true(fd >= 0 && !fstat(fd, &st));
 	c->n = (size_t)st.st_size;
-	c->bytes = malloc(c->n);
+	c->bytes = malloc(c->n + 1);
 	assert_non_null(c->bytes);
 	assert_int_equal(pread(fd, c->bytes, c->n, 0), st.st_size);
 	close(fd);
@@ -178,9 +199,10 @@ static void the_checksum_is_castagnolis(void **state)
 	assert_int_equal(lag_crc32c(0, "123456789", 9), 0xe3069283u);
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7);
-	for (size_t cut = 0; cut < 40; cut++)
+	for (size_t cut = 0; cut < 40; cut++) {
 		assert_int_equal(lag_crc32c(lag_crc32c(0, bytes, cut), bytes + cut, 1000 - cut),
 				 lag_crc32c(0, bytes, 1000));
+	}
 }
 
 static void records_come_back_across_chunks(void **state)
@@ -556,6 +578,12 @@ static void a_full_disk_is_a_counted_loss(void **state)
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+#define WITHOUT_ALLOCATION(test)                                              \
+	cmocka_unit_test_setup_teardown(test, make_folder_without_allocation, \
+					remove_folder_and_see_refusals)
+#define IN_CHILD_WITHOUT_ALLOCATION(test)                                     \
+	cmocka_unit_test_setup_teardown(test, make_folder_without_allocation, \
+					remove_folder_without_allocation)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_checksum_is_castagnolis),
 		IN_FOLDER(records_come_back_across_chunks),
@@ -571,6 +599,14 @@ int main(void)
 		IN_FOLDER(threads_do_not_disturb_each_other),
 		IN_FOLDER(nothing_committed_is_lost_by_a_kill),
 		IN_FOLDER(a_full_disk_is_a_counted_loss),
+		/* The same where zeroes take the place of allocation. */
+		WITHOUT_ALLOCATION(records_come_back_across_chunks),
+		WITHOUT_ALLOCATION(the_cap_stops_and_counts),
+		WITHOUT_ALLOCATION(the_limit_of_the_process_is_kept),
+		WITHOUT_ALLOCATION(errno_is_left_alone),
+		WITHOUT_ALLOCATION(threads_do_not_disturb_each_other),
+		IN_CHILD_WITHOUT_ALLOCATION(nothing_committed_is_lost_by_a_kill),
+		IN_CHILD_WITHOUT_ALLOCATION(a_full_disk_is_a_counted_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
