@@ -259,8 +259,12 @@ def main():
         check_refusals(folder, path)
         missing = os.path.join(folder, "missing.db")
         Maker(missing, missing=True).db.close()
-        doc = json.loads(report(missing, "-F", "json", code=3))
-        assert doc["trust"]["missing_ranks"] == [2] and doc["trust"]["outcome"] == "unsure", doc["trust"]
+        doc = json.loads(report(missing, "-F", "json", code=1))
+        assert doc["trust"]["missing_ranks"] == [2] and doc["trust"]["outcome"] == "finding", doc["trust"]
+        # Who is slow comes from the peers on record; what it costs needs every rank.
+        (slow,) = [r for r in rows_of("stragglers", missing, code=1) if r["verdict"] != "withheld"]
+        assert slow["rank"] == 1 and abs(slow["compute_ratio"] - 7 / 6) < 1e-3, slow
+        assert slow["step_cost_ns"] is None and slow["waiting_caused_ns"] is None, slow
         assert rows_of("trust", missing, code=1)[0]["kind"] == "missing_rank"
         assert rows_of("waits", missing) == []
         check_hostile(folder)

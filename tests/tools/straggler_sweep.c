@@ -189,8 +189,8 @@ int main(int argc, char **argv)
 		   (n_clean + 4) / 5, &t);
 	expect("--pp 4 --dp 1 --steps 20 --slow 2:1.3", 2, LAG_VERDICT_CANNOT_TELL, LAG_CAUSE_NONE,
 	       &t);
-	expect("--pp 2 --dp 2 --steps 20 --slow 1:1.3 --missing 2", 1, LAG_VERDICT_WITHHELD,
-	       LAG_CAUSE_NONE, &t);
+	expect("--pp 2 --dp 2 --steps 20 --slow 1:1.3 --missing 2", 1, LAG_VERDICT_CHRONIC,
+	       LAG_CAUSE_GPU, &t);
 	expect("--pp 2 --dp 2 --steps 20 --stall 3:7:80", 3, LAG_VERDICT_ONE_OFF, LAG_CAUSE_HOST,
 	       &t);
 	expect("--pp 2 --dp 4 --steps 20 --slow 3:1.5:4:12", 3, LAG_VERDICT_ROTATING, LAG_CAUSE_GPU,

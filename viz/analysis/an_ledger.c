@@ -26,29 +26,6 @@ static const struct lag_column columns[] = {
 	  "transfer that may hold waiting: members without a record" },
 };
 
-/* Exposed transfer of rank r in the steps that count whose waiting could not be told apart. */
-static int64_t unsplit(const struct lag_steps *steps, const struct lag_waits *waits,
-		       const struct lag_ledger *ledger, const bool *counts, size_t r)
-{
-	int64_t sum = 0;
-
-	for (size_t step = 0; step < steps->n_steps; step++) {
-		const struct lag_step_span *span = lag_steps_span(steps, step, r);
-
-		if (!counts[step] || span->start_ns == LAG_NONE)
-			continue;
-		for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
-		     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
-			const struct lag_time_slice *s = &ledger->slices[i];
-
-			if (s->class == LAG_TIME_EXPOSED_TRANSFER &&
-			    (s->launch < 0 || waits->launch[s->launch].transfer_ns == LAG_NONE))
-				sum += lag_time_slice_in(s, span->start_ns, span->end_ns);
-		}
-	}
-	return sum;
-}
-
 /* Time of rank r in each class over the steps that count; how many steps it has among them. */
 static int64_t add_up(const struct lag_ledger *ledger, const struct lag_steps *steps,
 		      const bool *counts, size_t r, int64_t *sum)
@@ -91,23 +68,55 @@ static void row(const struct lag_context *ctx, const struct models *m, const boo
 {
 	int64_t sum[LAG_TIME_LIMIT] = { 0 }, all = 0;
 	int64_t n_steps = add_up(m->ledger, m->steps, counts, r, sum);
+	int64_t unsplit = lag_unsplit_ns(m->steps, m->waits, m->ledger, counts, r);
 	int32_t stage = m->roles->ranks[r].stage;
+	const struct lag_trace *t = lag_context_trace(ctx);
 
 	for (int c = 0; c < LAG_TIME_LIMIT; c++)
 		all += sum[c];
 	lag_table_row(out);
-	lag_table_int(out, lag_context_trace(ctx)->ranks[r].rank);
+	lag_table_int(out, t->ranks[r].rank);
 	lag_table_int(out, stage < 0 ? LAG_NONE : stage);
 	lag_table_int(out, n_steps);
 	/* A rank without a step in the report: nothing is known of it, which is not 0. */
 	lag_table_int(out, n_steps ? all : LAG_NONE);
 	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
-		bool none = !n_steps || (c == LAG_TIME_BUBBLE && !m->pipeline->n_groups);
+		bool none = !n_steps || (c == LAG_TIME_BUBBLE && !m->pipeline->n_groups) ||
+			    !lag_ledger_tells(t, r, (enum lag_time_class)c);
 
+		/* All communication that may hold waiting is unsplit. */
+		none = none || (c == LAG_TIME_EXPOSED_WAIT && sum[c] == 0 && unsplit > 0);
 		lag_table_int(out, none ? LAG_NONE : sum[c]);
 	}
 	lag_table_real(out, all ? (double)sum[LAG_TIME_COMPUTE] / (double)all : NAN);
-	lag_table_int(out, n_steps ? unsplit(m->steps, m->waits, m->ledger, counts, r) : LAG_NONE);
+	lag_table_int(out, n_steps ? unsplit : LAG_NONE);
+}
+
+/* Classes that the record of some ranks cannot tell. */
+static void note_unknown(const struct lag_context *ctx, struct lag_table *out)
+{
+	static const struct {
+		enum lag_time_class class;
+		const char *why;
+	} unknown[] = { { LAG_TIME_COPY, "copies are not on record" },
+			{ LAG_TIME_HOST,
+			  "no launch call is on record, so that a late host is not told "
+			  "from other idle" } };
+	const struct lag_trace *t = lag_context_trace(ctx);
+
+	for (size_t k = 0; k < sizeof(unknown) / sizeof(unknown[0]); k++) {
+		size_t n = 0;
+
+		for (size_t r = 0; r < t->n_ranks; r++) {
+			n += t->ranks[r].gpu_begin < t->ranks[r].gpu_end &&
+			     !lag_ledger_tells(t, r, unknown[k].class);
+		}
+		if (n) {
+			lag_table_note(out, "%s: n/a of %zu of %zu ranks, %s",
+				       lag_time_class_title(unknown[k].class), n, t->n_ranks,
+				       unknown[k].why);
+		}
+	}
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
@@ -136,6 +145,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	}
 	if (!m.pipeline->n_groups)
 		lag_table_note(out, "bubble: n/a, no pipeline was found");
+	note_unknown(ctx, out);
 	lag_table_note(out, "steps from: %s", m.steps->label);
 	if (!lag_failed(status) && n < m.steps->n_steps) {
 		lag_table_note(out,

@@ -120,7 +120,8 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 	uint64_t edges = f ? f->n_edges + f->n_inferred : 0;
 
 	if (all->withheld[0]) {
-		lag_table_note(out, "verdict, cost and waiting are withheld: %s", all->withheld);
+		lag_table_note(out, "cost and waiting, and who is not slow, are withheld: %s",
+			       all->withheld);
 		return;
 	}
 	lag_table_note(

@@ -104,6 +104,41 @@ static enum lag_status step_rows(struct lag_context *ctx, const struct lag_steps
 	return lag_failed(status) ? lag_err_set(err, status, "summary: no memory") : LAG_OK;
 }
 
+#define UNSPLIT_TELLS 0.001 /* of the step: what may hold waiting is said from here on */
+
+/* What is not told of a class stands behind its title. */
+static void class_text(enum lag_time_class class, const struct lag_mean_step *mean,
+		       const struct lag_findings *findings, char text[160])
+{
+	const char *title = lag_time_class_title(class), *more = "";
+	bool unsplit = mean->unsplit_ns > UNSPLIT_TELLS * mean->step_ns;
+
+	if (mean->n && mean->n_told[class] == 0) {
+		more = " (not on record)";
+
+	} else if (class == LAG_TIME_EXPOSED_WAIT && unsplit) {
+		/* Without every member's record waiting is a lower bound, what is left of the kernel
+		 * an upper one of the transfer. */
+		more = mean->of[class] > 0 ? ", at least" : " (not told from transfer)";
+
+	} else if (class == LAG_TIME_EXPOSED_TRANSFER && unsplit) {
+
+		more = ", at most";
+	} else if (mean->n_told[class] < mean->n ||
+		   (class == LAG_TIME_BUBBLE && findings->withheld[0])) {
+
+		more = ", at least";
+
+	} else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal)) {
+		(void)snprintf(text, 160, "%s (ideal %.1f %%, excess %.1f %%)", title,
+			       findings->bubble_ideal * 100,
+			       (mean->of[class] / mean->step_ns - findings->bubble_ideal) * 100);
+		return;
+	}
+
+	(void)snprintf(text, 160, "%s%s", title, more);
+}
+
 static void time_rows(const struct lag_mean_step *mean, const struct lag_findings *findings,
 		      bool has_pipeline, struct lag_table *out)
 {
@@ -111,41 +146,46 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 
 	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
 		enum lag_time_class class = (enum lag_time_class)c;
+		bool known = mean->n_told[c] > 0;
 
 		if (class == LAG_TIME_BUBBLE && !has_pipeline)
 			continue;
-		(void)snprintf(text, sizeof(text), "%s", lag_time_class_title(class));
-		/* Without every member's record waiting is a lower bound, what is left of the kernel
-		 * an upper one of the transfer. */
-		if (findings->withheld[0] &&
-		    (class == LAG_TIME_BUBBLE || class == LAG_TIME_EXPOSED_WAIT)) {
-			(void)snprintf(text, sizeof(text), "%s, at least",
-				       lag_time_class_title(class));
-
-		} else if (findings->withheld[0] && class == LAG_TIME_EXPOSED_TRANSFER) {
-			(void)snprintf(text, sizeof(text), "%s, at most",
-				       lag_time_class_title(class));
-
-		} else if (class == LAG_TIME_BUBBLE && isfinite(findings->bubble_ideal)) {
-
-			(void)snprintf(text, sizeof(text), "%s (ideal %.1f %%, excess %.1f %%)",
-				       lag_time_class_title(class), findings->bubble_ideal * 100,
-				       (mean->of[c] / mean->step_ns - findings->bubble_ideal) *
-					       100);
-		}
-
+		if (class == LAG_TIME_EXPOSED_WAIT && mean->of[c] <= 0 &&
+		    mean->unsplit_ns > UNSPLIT_TELLS * mean->step_ns)
+			known = false;
+		class_text(class, mean, findings, text);
 		row(out, "time", lag_time_class_name(class), text,
-		    mean->n ? llround(mean->of[c]) : LAG_NONE,
-		    mean->step_ns > 0 ? mean->of[c] / mean->step_ns : NAN);
+		    known ? llround(mean->of[c]) : LAG_NONE,
+		    known && mean->step_ns > 0 ? mean->of[c] / mean->step_ns : NAN);
 	}
+}
+
+/* Nobody is accused: of what that is true. */
+static void nobody_row(const struct lag_findings *f, struct lag_table *out)
+{
+	char text[256];
+
+	if (f->n_compared == 0) {
+		row(out, "finding", "not_compared",
+		    "no rank has a peer that does the same work: none could be compared", LAG_NONE,
+		    NAN);
+		return;
+	}
+	(void)snprintf(text, sizeof(text),
+		       "no rank is slow: the slowest, rank %lld, is %.2fx its peers; slow is from "
+		       "%.2fx on",
+		       (long long)f->most_rank, f->most_ratio, f->slow_from);
+	row(out, "finding", "nobody_late", text, LAG_NONE, NAN);
 }
 
 static void finding_rows(const struct lag_trace *t, const struct lag_findings *findings,
 			 struct lag_table *out)
 {
-	char text[200];
+	char text[256];
 
-	(void)snprintf(text, sizeof(text), "who is late is withheld: %s", findings->withheld);
+	(void)snprintf(text, sizeof(text),
+		       "who made others wait, and at what cost, is withheld: %s",
+		       findings->withheld);
 	for (size_t i = 0; i < findings->found.n && i < FINDINGS_SHOWN; i++) {
 		const struct lag_found *f = &LAG_VEC_AT(&findings->found, struct lag_found, i);
 
@@ -164,8 +204,7 @@ static void finding_rows(const struct lag_trace *t, const struct lag_findings *f
 	} else if (findings->withheld[0]) {
 		row(out, "finding", "withheld", text, LAG_NONE, NAN);
 	} else if (!findings->accuses && !findings->unsure) {
-		row(out, "finding", "nobody_late", "no rank is slower than its peers", LAG_NONE,
-		    NAN);
+		nobody_row(findings, out);
 	}
 }
 
@@ -243,6 +282,8 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_note(out, "who is late and what the replay wins: of the whole run, and "
 				    "as shares of its mean step");
 	}
+	if (findings.found.n > 1)
+		lag_table_note(out, "findings overlap: what they win must not be added");
 	if (!pipeline->n_groups)
 		lag_table_note(out, "pipeline bubble: n/a, no pipeline was found");
 	lag_findings_release(&findings);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 
 #include "viz/analysis/analysis.h"
+#include "viz/analysis/findings.h"
 #include "viz/model/opmodel.h"
+
+#define HOST_FREE "the host is never late"
 
 static const struct lag_column columns[] = {
 	{ "scenario", "scenario", LAG_UNIT_TEXT, NULL },
@@ -21,34 +24,62 @@ struct what_if {
 	const struct lag_stragglers *stragglers;
 	const struct lag_replay *replay;
 	struct lag_table *out;
-	int64_t measured_ns;
+	int64_t replayed_ns; /* the replay's own mean step, nothing changed */
+	double step_ns;      /* the mean step that every report has */
 };
+
+/* A scenario of which nothing can be said. */
+static void add_unknown(struct what_if *w, const char *scenario)
+{
+	lag_table_row(w->out);
+	lag_table_text(w->out, scenario);
+	lag_table_null(w->out);
+	lag_table_null(w->out);
+	lag_table_null(w->out);
+}
+
+static enum lag_status replay(const struct what_if *w, const struct lag_replay_change *change,
+			      int64_t *step_ns, struct lag_err *err)
+{
+	struct lag_replay_result result;
+	enum lag_status status = lag_replay_run(w->replay, change, &result, err);
+
+	if (lag_failed(status))
+		return status;
+	*step_ns = lag_replay_step_ns(&result);
+	lag_replay_result_release(&result);
+	return LAG_OK;
+}
+
+/* The replay's step also holds what lies between steps: only its gain is used, so that a step has one
+ * length in all reports. before_ns: the replay that has the cause. */
+static enum lag_status add_to(struct what_if *w, const char *scenario, int64_t before_ns,
+			      const struct lag_replay_change *change, struct lag_err *err)
+{
+	int64_t ns, gain_ns;
+	double step_ns;
+	enum lag_status status = replay(w, change, &ns, err);
+
+	if (lag_failed(status))
+		return status;
+	gain_ns = before_ns - ns;
+	step_ns = w->step_ns - (double)gain_ns;
+	if (before_ns == LAG_NONE || ns == LAG_NONE || ns <= 0 || step_ns <= 0) {
+		add_unknown(w, scenario);
+		return LAG_OK;
+	}
+	lag_table_row(w->out);
+	lag_table_text(w->out, scenario);
+	lag_table_real(w->out, w->step_ns / step_ns);
+	lag_table_int(w->out, llround(step_ns));
+	lag_table_int(w->out, gain_ns);
+	return LAG_OK;
+}
 
 static enum lag_status add(struct what_if *w, const char *scenario,
 			   const struct lag_replay_change *change, struct lag_err *err)
 {
-	struct lag_replay_result result;
-	enum lag_status status = lag_replay_run(w->replay, change, &result, err);
-	int64_t ns;
-
-	if (lag_failed(status))
-		return status;
-	ns = lag_replay_step_ns(&result);
-	lag_replay_result_release(&result);
-	if (w->measured_ns == LAG_NONE)
-		w->measured_ns = ns;
-	lag_table_row(w->out);
-	lag_table_text(w->out, scenario);
-	if (ns == LAG_NONE || ns <= 0) {
-		lag_table_null(w->out);
-		lag_table_null(w->out);
-		lag_table_null(w->out);
-		return LAG_OK;
-	}
-	lag_table_real(w->out, (double)w->measured_ns / (double)ns);
-	lag_table_int(w->out, ns);
-	lag_table_int(w->out, w->measured_ns - ns);
-	return LAG_OK;
+	return add_to(w, scenario, w->replayed_ns, change, err);
 }
 
 /* Ranks in `fixed` like their peers, their hosts without stalls. */
@@ -113,30 +144,28 @@ static int64_t *sound_durations(struct what_if *w)
 	return durations;
 }
 
-/* Every stage's compute scaled to the mean of the stages. A slow rank must not pass for a heavy stage:
- * how heavy the stages are is taken from sound ranks. */
+/* Every stage's compute scaled to the mean of the stages. A slow rank must not pass for a heavy stage, nor
+ * hide one: ranks are sound before and after, as in the ladder of the bubbles. */
 static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 {
-	size_t n_stages = w->roles->n_stages > 1 ? (size_t)w->roles->n_stages : 0;
+	size_t n_stages = (size_t)w->roles->n_stages;
 	double *stage = lag_calloc(n_stages, sizeof(*stage)), all = 0;
-	int64_t *durations = lag_calloc(w->trace->n_gpu, sizeof(*durations));
-	int64_t *sound = sound_durations(w);
-	enum lag_status status = stage && durations && sound ? LAG_OK : LAG_ERR_SYSTEM;
+	int64_t *durations = sound_durations(w), before_ns = LAG_NONE;
+	enum lag_status status = stage && durations ? LAG_OK : LAG_ERR_SYSTEM;
 	struct lag_replay_change change = { .duration_ns = durations };
 
-	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
+	if (!lag_failed(status))
+		status = replay(w, &change, &before_ns, err);
+	for (size_t i = 0; !lag_failed(status) && i < w->trace->n_gpu; i++) {
 		const struct lag_gpu_event *g = &w->trace->gpu[i];
 		int32_t s = w->roles->ranks[g->r].stage;
 
-		if (g->end_ns == LAG_NONE)
-			continue;
-		durations[i] = g->end_ns - g->start_ns;
 		if (g->class == LAG_CLASS_COMPUTE && s >= 0) {
-			stage[s] += (double)sound[i];
-			all += (double)sound[i];
+			stage[s] += (double)durations[i];
+			all += (double)durations[i];
 		}
 	}
-	for (size_t i = 0; n_stages && !lag_failed(status) && i < w->trace->n_gpu; i++) {
+	for (size_t i = 0; !lag_failed(status) && i < w->trace->n_gpu; i++) {
 		const struct lag_gpu_event *g = &w->trace->gpu[i];
 		int32_t s = w->roles->ranks[g->r].stage;
 
@@ -145,10 +174,9 @@ static enum lag_status add_balanced(struct what_if *w, struct lag_err *err)
 				llround((double)durations[i] * all / (double)n_stages / stage[s]);
 		}
 	}
-	if (n_stages && !lag_failed(status))
-		status = add(w, "stages balanced", &change, err);
+	if (!lag_failed(status))
+		status = add_to(w, "stages balanced", before_ns, &change, err);
 	free(stage);
-	free(sound);
 	free(durations);
 	return lag_failed(status) ? lag_err_set(err, status, "no memory to replay") : LAG_OK;
 }
@@ -163,14 +191,29 @@ static enum lag_status add_free_transfers(struct what_if *w, bool pipeline, cons
 	return add(w, scenario, &change, err);
 }
 
+static bool tells_host(const struct lag_trace *trace)
+{
+	for (size_t r = 0; r < trace->n_ranks; r++) {
+		if (lag_ledger_tells(trace, r, LAG_TIME_HOST))
+			return true;
+	}
+	return false;
+}
+
 static void add_notes(const struct what_if *w)
 {
 	const struct lag_replay_facts *f = lag_replay_facts(w->replay);
 	uint64_t edges = f->n_edges + f->n_inferred;
 
-	lag_table_note(w->out,
-		       "each scenario replays the run's own graph with one cause removed; gains "
-		       "overlap and must not be added");
+	lag_table_note(
+		w->out,
+		"each scenario replays the run's own graph with one cause removed; step: the "
+		"mean step as measured minus the gain; gains overlap and must not be added");
+	if (w->roles->n_stages > 1 && w->stragglers->n_accused) {
+		lag_table_note(w->out,
+			       "stages balanced: slow ranks are like their peers before and "
+			       "after");
+	}
 	if (edges) {
 		lag_table_note(w->out,
 			       "%.1f %% of the edges between streams are inferred from times, %llu "
@@ -189,8 +232,9 @@ static void add_notes(const struct what_if *w)
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
 {
-	struct what_if w = { .ctx = ctx, .out = out, .measured_ns = LAG_NONE };
+	struct what_if w = { .ctx = ctx, .out = out, .replayed_ns = LAG_NONE };
 	struct lag_replay_change change = { 0 };
+	struct lag_mean_step mean;
 	enum lag_status status;
 
 	w.trace = lag_context_trace(ctx);
@@ -199,10 +243,15 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	w.stragglers = lag_context_stragglers(ctx, err);
 	if (!w.roles || !w.replay || !w.stragglers)
 		return err->status;
-	status = add(&w, "as measured", &change, err);
+	status = lag_mean_step_of_run(ctx, &mean, err);
+	w.step_ns = mean.step_ns;
+	if (!lag_failed(status))
+		status = replay(&w, &change, &w.replayed_ns, err);
+	if (!lag_failed(status))
+		status = add(&w, "as measured", &change, err);
 	if (!lag_failed(status) && !w.stragglers->withheld[0]) {
 		status = add_stragglers(&w, err);
-		if (!lag_failed(status))
+		if (!lag_failed(status) && w.roles->n_stages > 1)
 			status = add_balanced(&w, err);
 		if (!lag_failed(status) && w.roles->n_pipelines > 0) {
 			status = add_free_transfers(&w, true,
@@ -214,8 +263,14 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		}
 	}
 	change.host_free = true;
-	if (!lag_failed(status) && !w.stragglers->withheld[0])
-		status = add(&w, "the host is never late", &change, err);
+	if (!lag_failed(status) && !w.stragglers->withheld[0]) {
+		if (tells_host(w.trace)) {
+			status = add(&w, HOST_FREE, &change, err);
+		} else {
+			add_unknown(&w, HOST_FREE);
+			lag_table_note(out, "the host: n/a, no launch call is on record");
+		}
+	}
 	if (!lag_failed(status))
 		add_notes(&w);
 	return status;

@@ -9,42 +9,58 @@
 #include <string.h>
 
 #include "viz/analysis/stat.h"
+#include "viz/model/opmodel.h"
 
 #define HANG_TOLD    4    /* suspects on the summary */
 #define WORTH_SAYING 0.01 /* of the step */
+
+static void add_rank(const struct lag_trace *t, const struct lag_ledger *ledger,
+		     const struct lag_steps *steps, const struct lag_waits *waits,
+		     const bool *counts, size_t r, struct lag_mean_step *out)
+{
+	size_t n = 0;
+
+	for (size_t s = 0; s < steps->n_steps; s++) {
+		const int64_t *row = &ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT];
+
+		if (!counts[s] || lag_steps_span(steps, s, r)->start_ns == LAG_NONE)
+			continue;
+		n++;
+		for (int c = 0; c < LAG_TIME_LIMIT; c++)
+			out->of[c] += (double)row[c];
+	}
+	out->n += n;
+	out->unsplit_ns += (double)lag_unsplit_ns(steps, waits, ledger, counts, r);
+	for (int c = 0; n && c < LAG_TIME_LIMIT; c++)
+		out->n_told[c] += lag_ledger_tells(t, r, (enum lag_time_class)c) ? n : 0;
+}
 
 static enum lag_status mean_step(struct lag_context *ctx, bool of_run, struct lag_mean_step *out,
 				 struct lag_err *err)
 {
 	const struct lag_ledger *ledger = lag_context_ledger(ctx, err);
 	const struct lag_steps *steps = ledger ? lag_context_steps(ctx, err) : NULL;
+	const struct lag_waits *waits = steps ? lag_context_waits(ctx, err) : NULL;
 	const struct lag_trace *t = lag_context_trace(ctx);
 	bool *counts = NULL;
 	size_t n = 0;
 	enum lag_status status;
 
 	*out = (struct lag_mean_step){ 0 };
-	if (!steps)
+	if (!waits)
 		return err->status;
 	status = of_run ? lag_steps_whole(steps, &counts, &n, err)
 			: lag_steps_chosen(ctx, steps, &counts, &n, err);
-	for (size_t s = 0; !lag_failed(status) && s < steps->n_steps; s++) {
-		for (size_t r = 0; counts[s] && r < t->n_ranks; r++) {
-			const int64_t *row =
-				&ledger->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT];
-
-			if (lag_steps_span(steps, s, r)->start_ns == LAG_NONE ||
-			    (!of_run && !lag_context_has_rank(ctx, t->ranks[r].rank)))
-				continue;
-			out->n++;
-			for (int c = 0; c < LAG_TIME_LIMIT; c++)
-				out->of[c] += (double)row[c];
-		}
+	for (size_t r = 0; !lag_failed(status) && r < t->n_ranks; r++) {
+		if (of_run || lag_context_has_rank(ctx, t->ranks[r].rank))
+			add_rank(t, ledger, steps, waits, counts, r, out);
 	}
 	for (int c = 0; out->n && c < LAG_TIME_LIMIT; c++) {
 		out->of[c] /= (double)out->n;
 		out->step_ns += out->of[c];
 	}
+	if (out->n)
+		out->unsplit_ns /= (double)out->n;
 	free(counts);
 	return status;
 }
@@ -158,10 +174,25 @@ static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_s
 	}
 	if (isfinite(s->ratio) && s->cause != LAG_CAUSE_HOST)
 		(void)snprintf(ratio, sizeof(ratio), ", %.2fx its peers", s->ratio);
-	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s (%u of %u steps)", who,
+	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s (%u of %u steps)%s", who,
 		       s->cause ? lag_cause_name(s->cause) : "slow", ratio,
-		       lag_verdict_name(s->verdict), s->steps_slow, s->steps_seen);
+		       lag_verdict_name(s->verdict), s->steps_slow, s->steps_seen,
+		       all->withheld[0] ? "; its cost is withheld" : "");
 	return LAG_OK;
+}
+
+/* The slowest of all that were compared, accused or not. */
+static void note_ratio(const struct lag_peers *peers, const struct lag_straggler *s, size_t r,
+		       int64_t rank, struct lag_findings *out)
+{
+	if (isnan(s->ratio))
+		return;
+	out->n_compared++;
+	if (!(s->ratio <= out->most_ratio)) {
+		out->most_ratio = s->ratio;
+		out->most_rank = rank;
+		out->slow_from = lag_peers_slow_from(&peers->ranks[r]);
+	}
 }
 
 static enum lag_status from_stragglers(struct lag_context *ctx, const struct lag_mean_step *run,
@@ -169,9 +200,10 @@ static enum lag_status from_stragglers(struct lag_context *ctx, const struct lag
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_stragglers *all = lag_context_stragglers(ctx, err);
+	const struct lag_peers *peers = all ? lag_context_peers(ctx, err) : NULL;
 	enum lag_status status = LAG_OK;
 
-	if (!all)
+	if (!peers)
 		return err->status;
 	(void)snprintf(out->withheld, sizeof(out->withheld), "%s", all->withheld);
 	out->unsure = all->withheld[0] != 0;
@@ -180,6 +212,7 @@ static enum lag_status from_stragglers(struct lag_context *ctx, const struct lag
 
 		if (!lag_context_has_rank(ctx, t->ranks[r].rank))
 			continue;
+		note_ratio(peers, s, r, t->ranks[r].rank, out);
 		if (lag_verdict_accuses(s->verdict)) {
 			out->accuses = true;
 		} else if (s->verdict == LAG_VERDICT_CANNOT_TELL) {
@@ -190,6 +223,51 @@ static enum lag_status from_stragglers(struct lag_context *ctx, const struct lag
 		status = add_straggler(ctx, all, run, r, out);
 	}
 	return status;
+}
+
+/* Which stage carries most, by how much more compute than the mean of the others: by the medians of its
+ * ranks, so that a slow one does not make a heavy stage. False: no stage stands out. */
+static bool tell_imbalance(struct lag_context *ctx, struct lag_found *f)
+{
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
+	const struct lag_ledger *ledger = lag_context_ledger(ctx, NULL);
+	size_t n_stages = roles->n_stages > 0 ? (size_t)roles->n_stages : 0, heavy = 0;
+	double *stage = lag_calloc(n_stages, sizeof(*stage));
+	double *values = lag_calloc(t->n_ranks, sizeof(*values)), others = 0, ratio = NAN;
+
+	for (size_t k = 0; stage && values && k < n_stages; k++) {
+		size_t n = 0;
+
+		for (size_t r = 0; r < t->n_ranks; r++) {
+			double sum = 0;
+
+			if (roles->ranks[r].stage != (int32_t)k)
+				continue;
+			for (size_t s = 0; s < ledger->n_steps; s++) {
+				sum += (double)ledger
+					       ->by_step[(s * t->n_ranks + r) * LAG_TIME_LIMIT +
+							 LAG_TIME_COMPUTE];
+			}
+			values[n++] = sum;
+		}
+		stage[k] = n ? lag_median_real(values, n) : 0;
+		heavy = stage[k] > stage[heavy] ? k : heavy;
+	}
+	for (size_t k = 0; stage && k < n_stages; k++)
+		others += k == heavy ? 0 : stage[k];
+	if (stage && values && n_stages > 1 && others > 0)
+		ratio = stage[heavy] / (others / (double)(n_stages - 1));
+	free(stage);
+	free(values);
+	/* The words say at least a hundredth. */
+	if (!(ratio >= 1.01))
+		return false;
+	(void)snprintf(f->text, sizeof(f->text),
+		       "stage %zu carries more work: compute %.2fx the mean of the other stages': "
+		       "report %s",
+		       heavy, ratio, lag_opmodel_applies(t) ? "operations" : "bubbles");
+	return true;
 }
 
 /* Gains that the replay gives; scenarios are known by how they begin. */
@@ -221,10 +299,10 @@ static enum lag_status from_what_if(struct lag_context *ctx, const struct lag_me
 			    strncmp(scenario, said[k].scenario, strlen(said[k].scenario)) != 0)
 				continue;
 			f = add(out, said[k].item, gain, run->step_ns, LAG_NONE);
-			if (f) {
-				(void)snprintf(f->text, sizeof(f->text), "%s", said[k].text);
-			} else {
+			if (!f) {
 				status = LAG_ERR_SYSTEM;
+			} else if (k != 0 || !tell_imbalance(ctx, f)) {
+				(void)snprintf(f->text, sizeof(f->text), "%s", said[k].text);
 			}
 		}
 	}
@@ -262,43 +340,57 @@ static void from_bubbles(struct lag_context *ctx, const struct lag_mean_step *me
 	lag_table_release(&table);
 }
 
+/* spared: a part of it is waiting for ranks that are findings of their own, and not counted here. */
 static enum lag_status add_exposed(struct lag_findings *out, int role, int func, double ns,
-				   double step_ns)
+				   double step_ns, bool spared)
 {
 	struct lag_found *f = add(out, "exposed_comm", (int64_t)llround(ns), step_ns, LAG_NONE);
 	bool known = role != LAG_ROLE_UNSURE;
 
 	if (!f)
 		return LAG_ERR_SYSTEM;
-	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most)",
+	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most%s)",
 		       known ? lag_comm_role_name((enum lag_comm_role)role) : "", known ? " " : "",
-		       func ? lag_func_name(func) : "communication");
+		       func ? lag_func_name(func) : "communication",
+		       spared ? "; without the waiting for ranks named here" : "");
 	return LAG_OK;
 }
 
 /* By role and function, ns over all ranks and steps that count. */
 struct exposed {
 	double ns[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT];
+	double for_accused[LAG_ROLE_LIMIT][LAG_FUNC_LIMIT]; /* waiting for ranks that are accused */
 };
 
 /* Exposed communication of one rank in one step. What never ended reaches beyond its step, to the end
  * of the recording: that is no part of any step. */
-static void sum_exposed(const struct lag_trace *t, const struct lag_ledger *ledger,
-			const struct lag_roles *roles, const struct lag_step_span *span, size_t r,
-			struct exposed *sum)
+static void sum_exposed(struct lag_context *ctx, const struct lag_ledger *ledger,
+			const struct lag_step_span *span, size_t r, struct exposed *sum)
 {
+	const struct lag_trace *t = lag_context_trace(ctx);
+	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
+	const struct lag_waits *waits = lag_context_waits(ctx, NULL);
+	const struct lag_stragglers *all = lag_context_stragglers(ctx, NULL);
+
 	for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
 	     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
 		const struct lag_time_slice *s = &ledger->slices[i];
 		const struct lag_launch *l = s->launch < 0 ? NULL : &t->launches[s->launch];
-		uint8_t func;
+		int role, func;
+		double ns;
+		int32_t last;
 
 		if (!l || !l->n_ops ||
 		    (s->class != LAG_TIME_EXPOSED_TRANSFER && s->class != LAG_TIME_EXPOSED_WAIT))
 			continue;
-		func = t->ops[l->first_op].func;
-		sum->ns[roles->comm_role[l->comm]][func < LAG_FUNC_LIMIT ? func : 0] +=
-			(double)lag_time_slice_in(s, span->start_ns, span->end_ns);
+		func = t->ops[l->first_op].func < LAG_FUNC_LIMIT ? t->ops[l->first_op].func : 0;
+		role = roles->comm_role[l->comm];
+		ns = (double)lag_time_slice_in(s, span->start_ns, span->end_ns);
+		sum->ns[role][func] += ns;
+		last = waits->launch[s->launch].last;
+		if (s->class == LAG_TIME_EXPOSED_WAIT && last >= 0 &&
+		    lag_verdict_accuses(all->ranks[last].verdict))
+			sum->for_accused[role][func] += ns;
 	}
 }
 
@@ -307,7 +399,6 @@ static enum lag_status gather_exposed(struct lag_context *ctx, const struct lag_
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_steps *steps = lag_context_steps(ctx, NULL);
-	const struct lag_roles *roles = lag_context_roles(ctx, NULL);
 	bool *counts = NULL;
 	size_t n = 0;
 	enum lag_status status = lag_steps_chosen(ctx, steps, &counts, &n, NULL);
@@ -318,7 +409,7 @@ static enum lag_status gather_exposed(struct lag_context *ctx, const struct lag_
 
 			if (span->start_ns != LAG_NONE &&
 			    lag_context_has_rank(ctx, t->ranks[r].rank))
-				sum_exposed(t, ledger, roles, span, r, sum);
+				sum_exposed(ctx, ledger, span, r, sum);
 		}
 	}
 	free(counts);
@@ -341,15 +432,19 @@ static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_me
 		for (int func = 0; func < LAG_FUNC_LIMIT && !lag_failed(status); func++) {
 			double ns = sum.ns[role][func] / (double)mean->n;
 
+			double spared = sum.for_accused[role][func] / (double)mean->n;
+
 			known += ns;
-			if (ns > WORTH_SAYING * mean->step_ns)
-				status = add_exposed(out, role, func, ns, mean->step_ns);
+			if (ns - spared > WORTH_SAYING * mean->step_ns) {
+				status = add_exposed(out, role, func, ns - spared, mean->step_ns,
+						     spared >= 0.001 * mean->step_ns);
+			}
 		}
 	}
 	/* Communication kernels that no recorded call explains. */
 	all = mean->of[LAG_TIME_EXPOSED_TRANSFER] + mean->of[LAG_TIME_EXPOSED_WAIT];
 	if (!lag_failed(status) && all - known > WORTH_SAYING * mean->step_ns)
-		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known, mean->step_ns);
+		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known, mean->step_ns, false);
 	return status;
 }
 
@@ -436,7 +531,9 @@ enum lag_status lag_findings_collect(struct lag_context *ctx, const struct lag_m
 
 	*out = (struct lag_findings){ .found = LAG_VEC_INIT(struct lag_found),
 				      .without_stragglers_gain_ns = LAG_NONE,
-				      .bubble_ideal = NAN };
+				      .bubble_ideal = NAN,
+				      .most_ratio = NAN,
+				      .most_rank = LAG_NONE };
 	status = lag_mean_step_of_run(ctx, &of_run, err);
 	if (!lag_failed(status))
 		status = from_stragglers(ctx, &of_run, out, err);

@@ -21,13 +21,19 @@ struct lag_findings {
 	bool accuses;                       /* a straggler is named */
 	bool stands;                        /* something that had not ended holds up the job */
 	bool unsure;                        /* who is late cannot be told, of some rank at least */
-	char withheld[160];                 /* why blame is withheld; "" = it is not */
+	size_t n_compared;                  /* ranks with a peer that does the same work */
+	double most_ratio,
+		slow_from; /* the slowest of them, v. its peers; NaN none; slow is from */
+	int64_t most_rank;
+	char withheld[160]; /* why blame is withheld; "" = it is not */
 };
 
 /* Mean ns of a step that one rank spends in each class, over ranks and chosen steps. */
 struct lag_mean_step {
 	double of[LAG_TIME_LIMIT], step_ns;
-	size_t n; /* ranks x steps behind it */
+	double unsplit_ns;             /* part of the exposed transfer that may hold waiting */
+	size_t n;                      /* ranks x steps behind it */
+	size_t n_told[LAG_TIME_LIMIT]; /* of them such whose record can tell the class */
 };
 
 enum lag_status lag_mean_step_compute(struct lag_context *ctx, struct lag_mean_step *out,

@@ -155,3 +155,25 @@ void lag_note_losses(const struct lag_context *ctx, struct lag_table *out)
 			       n_ranks, (unsigned long long)n_records);
 	}
 }
+
+int64_t lag_unsplit_ns(const struct lag_steps *steps, const struct lag_waits *waits,
+		       const struct lag_ledger *ledger, const bool *counts, size_t r)
+{
+	int64_t sum = 0;
+
+	for (size_t step = 0; step < steps->n_steps; step++) {
+		const struct lag_step_span *span = lag_steps_span(steps, step, r);
+
+		if (!counts[step] || span->start_ns == LAG_NONE)
+			continue;
+		for (size_t i = lag_ledger_find(ledger, r, span->start_ns);
+		     i < ledger->first[r + 1] && ledger->slices[i].start_ns < span->end_ns; i++) {
+			const struct lag_time_slice *s = &ledger->slices[i];
+
+			if (s->class == LAG_TIME_EXPOSED_TRANSFER &&
+			    (s->launch < 0 || waits->launch[s->launch].transfer_ns == LAG_NONE))
+				sum += lag_time_slice_in(s, span->start_ns, span->end_ns);
+		}
+	}
+	return sum;
+}

@@ -36,6 +36,10 @@ enum lag_status lag_steps_whole(const struct lag_steps *steps, bool **counts, si
 bool lag_covers_gpu(const struct lag_context *ctx, const struct lag_steps *steps, size_t gpu);
 bool lag_covers_launch(const struct lag_context *ctx, const struct lag_steps *steps, size_t launch);
 
+/* Exposed transfer of rank index r in the steps that count whose waiting could not be told apart. */
+int64_t lag_unsplit_ns(const struct lag_steps *steps, const struct lag_waits *waits,
+		       const struct lag_ledger *ledger, const bool *counts, size_t r);
+
 /* A note that ranks lost records, where some did: what they did is more than what the table shows. */
 void lag_note_losses(const struct lag_context *ctx, struct lag_table *out);
 

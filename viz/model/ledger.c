@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "viz/model/ledger_internal.h"
+#include "viz/model/opmodel.h"
 
 const char *lag_time_class_name(enum lag_time_class class)
 {
@@ -35,6 +36,21 @@ const char *lag_time_class_title(enum lag_time_class class)
 	};
 
 	return class < LAG_TIME_LIMIT ? titles[class] : "";
+}
+
+bool lag_ledger_tells(const struct lag_trace *trace, size_t r, enum lag_time_class class)
+{
+	const struct lag_rank *rank = &trace->ranks[r];
+
+	if (class == LAG_TIME_COPY)
+		return !lag_opmodel_applies(trace);
+	if (class != LAG_TIME_HOST)
+		return true;
+	for (size_t i = rank->gpu_begin; i < rank->gpu_end; i++) {
+		if (trace->gpu[i].launch_start_ns != LAG_NONE)
+			return true;
+	}
+	return false;
 }
 
 /* Appends a slice, or lengthens the last one where nothing changes. */

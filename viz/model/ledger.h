@@ -39,6 +39,10 @@ const char *
 	lag_time_class_name(enum lag_time_class class); /* "compute", "bubble", ... JSON names */
 const char *lag_time_class_title(enum lag_time_class class); /* for people */
 
+/* Whether the record of rank index r can tell a class at all: copies are in no operation table, a late host
+ * only where launch calls are on record. What it cannot tell is in the other classes, and not 0. */
+bool lag_ledger_tells(const struct lag_trace *trace, size_t r, enum lag_time_class class);
+
 enum lag_status lag_ledger_compute(struct lag_context *ctx, struct lag_ledger *out,
 				   struct lag_err *err) LAG_MUST_USE;
 /* The first slice of rank index r that ends after ns; first[r + 1] if none. A slice may reach beyond its

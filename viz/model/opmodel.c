@@ -44,6 +44,7 @@ static enum lag_status add_nodes(struct lag_opmodel *m)
 		*node = (struct lag_op_node){
 			.start_ns = g->start_ns,
 			.end_ns = g->end_ns,
+			.gpu = (uint32_t)i,
 			.r = g->r,
 			.name = g->name,
 			.step = m->steps->of_gpu[i],
@@ -183,24 +184,32 @@ static enum lag_status set_ideal(struct lag_opmodel *m)
 	return m->ideal && sample && done ? LAG_OK : LAG_ERR_SYSTEM;
 }
 
+enum lag_status lag_opmodel_graph(const struct lag_trace *trace, const struct lag_steps *steps,
+				  struct lag_opmodel *m)
+{
+	enum lag_status st;
+
+	*m = (struct lag_opmodel){ .trace = trace,
+				   .steps = steps,
+				   .nodes = LAG_VEC_INIT(struct lag_op_node),
+				   .edges = { .item_size = 2 * sizeof(uint32_t) } };
+	m->nodes.max = UINT32_MAX - 1;
+	st = add_nodes(m);
+	if (st == LAG_OK && m->nodes.n)
+		qsort(m->nodes.items, m->nodes.n, m->nodes.item_size, by_step);
+	return st == LAG_OK ? lag_opmodel_edges(m) : st;
+}
+
 enum lag_status lag_opmodel_build(struct lag_context *ctx, struct lag_opmodel *m,
 				  struct lag_err *err)
 {
 	const struct lag_steps *steps = lag_context_steps(ctx, err);
 	enum lag_status st;
 
-	*m = (struct lag_opmodel){ .trace = lag_context_trace(ctx),
-				   .steps = steps,
-				   .nodes = LAG_VEC_INIT(struct lag_op_node),
-				   .edges = { .item_size = 2 * sizeof(uint32_t) } };
+	*m = (struct lag_opmodel){ 0 };
 	if (!steps)
 		return err->status;
-	m->nodes.max = UINT32_MAX - 1;
-	st = add_nodes(m);
-	if (st == LAG_OK && m->nodes.n)
-		qsort(m->nodes.items, m->nodes.n, m->nodes.item_size, by_step);
-	if (st == LAG_OK)
-		st = lag_opmodel_edges(m);
+	st = lag_opmodel_graph(lag_context_trace(ctx), steps, m);
 	if (st == LAG_OK)
 		st = list_members(m);
 	if (st == LAG_OK)

@@ -10,6 +10,7 @@
 
 struct lag_op_node {
 	int64_t start_ns, end_ns;
+	uint32_t gpu;  /* the event it is */
 	uint32_t r;    /* rank index */
 	uint32_t name; /* string index */
 	int32_t step;  /* index into steps */
@@ -38,6 +39,10 @@ struct lag_opmodel {
 
 /* True when every source of the trace is an operation table. */
 bool lag_opmodel_applies(const struct lag_trace *trace);
+
+/* Nodes and edges only: nothing can be simulated. LAG_ERR_SYSTEM. model is the caller's to release. */
+enum lag_status lag_opmodel_graph(const struct lag_trace *trace, const struct lag_steps *steps,
+				  struct lag_opmodel *model) LAG_MUST_USE;
 
 /* LAG_ERR_SYSTEM, or what the context fails with. model is the caller's to release. */
 enum lag_status lag_opmodel_build(struct lag_context *ctx, struct lag_opmodel *model,

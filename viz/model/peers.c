@@ -192,6 +192,11 @@ static double slow_ratio(uint32_t n)
 	return 1 + LAG_SLOW_MARGIN * sqrt(1 + 1.57 / ((double)n + 0.57));
 }
 
+double lag_peers_slow_from(const struct lag_peer *peer)
+{
+	return slow_ratio(peer->n_compared);
+}
+
 /* By how much all other ranks of the rank's pipeline take longer than their own peers. They share its
  * microbatches: what they all have in common is the data, not this GPU. */
 static double replica_ratio(const struct work *w, size_t r)

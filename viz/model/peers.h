@@ -53,6 +53,9 @@ enum lag_status lag_peers_find(const struct lag_trace *trace, const struct lag_s
 			       struct lag_err *err) LAG_MUST_USE;
 void lag_peers_release(struct lag_peers *peers);
 
+/* Ratio from which on the rank's GPU is called slow, by how many others it is compared with. */
+double lag_peers_slow_from(const struct lag_peer *peer);
+
 /* Duration of gpu event i had its rank been like its peers; the measured one where unknown. */
 int64_t lag_peers_duration(const struct lag_peers *peers, const struct lag_trace *trace, size_t i);
 

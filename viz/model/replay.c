@@ -75,8 +75,13 @@ static enum lag_status prepare_communication(struct lag_replay *rp)
 			continue;
 		node->comm = true;
 		partners(trace, gathered, i, &arrival, &node->alone);
-		if (!node->alone)
-			node->duration_ns = lag_ns_add(g->end_ns, -arrival);
+		if (node->alone)
+			continue;
+		node->duration_ns = lag_ns_add(g->end_ns, -arrival);
+		/* When an operation table's receive was posted is no duration of anything: it waited for
+		 * its partner anyway, and must not begin to hold it up once that comes earlier. */
+		if (rp->by_type && arrival > g->start_ns && node->delay_ns > 0)
+			node->delay_ns = 0;
 	}
 	free(gathered);
 	return gathered ? LAG_OK : LAG_ERR_SYSTEM;
@@ -101,6 +106,8 @@ enum lag_status lag_replay_new(const struct lag_trace *trace, const struct lag_s
 		rp->nodes = lag_calloc(trace->n_gpu, sizeof(*rp->nodes));
 		status = rp->nodes && trace->n_gpu < INT32_MAX ? LAG_OK : LAG_ERR_SYSTEM;
 	}
+	if (!lag_failed(status))
+		status = lag_replay_find_operations(rp);
 	for (size_t r = 0; !lag_failed(status) && r < trace->n_ranks; r++)
 		status = lag_replay_connect(rp, r);
 	if (!lag_failed(status)) {
@@ -124,6 +131,8 @@ void lag_replay_free(struct lag_replay *replay)
 	lag_vec_release(&replay->gates);
 	lag_vec_release(&replay->order);
 	lag_vec_release(&replay->stalls);
+	free(replay->by_type_first);
+	free(replay->by_type);
 	free(replay->nodes);
 	free(replay);
 }

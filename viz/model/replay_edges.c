@@ -180,6 +180,24 @@ static enum lag_status take_sync(struct lag_replay_walk *w, const struct lag_syn
 	return LAG_OK;
 }
 
+/* What the node waits for by what the operations are. */
+static enum lag_status add_by_type(struct lag_replay_walk *w, int32_t i)
+{
+	struct lag_replay *rp = w->rp;
+
+	for (size_t k = rp->by_type ? rp->by_type_first[i] : 0;
+	     rp->by_type && k < rp->by_type_first[i + 1]; k++) {
+		int32_t *dep = lag_vec_push(&rp->deps);
+
+		if (!dep)
+			return LAG_ERR_SYSTEM;
+		*dep = rp->by_type[k];
+		rp->nodes[i].n_deps++;
+		rp->facts.n_edges++;
+	}
+	return LAG_OK;
+}
+
 static enum lag_status take_launch(struct lag_replay_walk *w, const struct lag_replay_moment *l)
 {
 	const struct lag_gpu_event *g = &w->rp->trace->gpu[l->node];
@@ -219,6 +237,8 @@ static enum lag_status take_launch(struct lag_replay_walk *w, const struct lag_r
 			w->rp->facts.n_edges++;
 		}
 	}
+	if (lag_failed(add_by_type(w, l->node)))
+		return LAG_ERR_SYSTEM;
 	node->gate = w->gate;
 	if (!node->launched)
 		return LAG_OK;
@@ -322,6 +342,24 @@ static int64_t released(const struct lag_replay_walk *w, int32_t i)
 	return work > at ? work : at;
 }
 
+/* One more edge of a node, whose edges stand together. */
+static enum lag_status add_dep(struct lag_replay *rp, struct lag_replay_node *node, int32_t other)
+{
+	uint32_t first = (uint32_t)rp->deps.n;
+
+	for (uint32_t d = 0; d <= node->n_deps; d++) {
+		int32_t *dep = lag_vec_push(&rp->deps);
+
+		if (!dep)
+			return LAG_ERR_SYSTEM;
+		*dep = d < node->n_deps ? LAG_VEC_AT(&rp->deps, int32_t, node->first_dep + d)
+					: other;
+	}
+	node->first_dep = first;
+	node->n_deps++;
+	return LAG_OK;
+}
+
 /* Work that began just as other work of the rank ended, and late for all that is known, waited for
  * it: events may not be on record. */
 static enum lag_status explain(struct lag_replay_walk *w, int32_t i)
@@ -333,17 +371,14 @@ static enum lag_status explain(struct lag_replay_walk *w, int32_t i)
 
 	if (at == LAG_NONE || g->start_ns - at > LAG_REPLAY_COINCIDENCE_NS) {
 		int32_t other = lag_replay_last_ended(w, g->start_ns);
-		int32_t *dep;
 
+		/* Where events told what it waits for, nothing is inferred; what operations are tells
+		 * less: a receive is posted once other work has ended. */
 		if (other >= 0 && other != i && trace->gpu[other].lane != g->lane &&
 		    g->start_ns - trace->gpu[other].end_ns <= LAG_REPLAY_COINCIDENCE_NS &&
-		    node->n_deps == 0) {
-			dep = lag_vec_push(&w->rp->deps);
-			if (!dep)
+		    (node->n_deps == 0 || w->rp->by_type)) {
+			if (lag_failed(add_dep(w->rp, node, other)))
 				return LAG_ERR_SYSTEM;
-			*dep = other;
-			node->first_dep = (uint32_t)w->rp->deps.n - 1;
-			node->n_deps = 1;
 			node->unsure = true;
 			w->rp->facts.n_inferred++;
 			at = released(w, i);

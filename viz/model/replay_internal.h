@@ -56,6 +56,10 @@ struct lag_replay {
 	struct lag_vec order;          /* int64_t: 4 * index + enum lag_replay_task */
 	struct lag_vec stalls;         /* struct lag_replay_stall */
 	struct lag_replay_facts facts;
+	/* While edges are found, of an operation table: what node i waits for by what the operations are,
+	 * by_type[by_type_first[i] .. [i + 1]]. NULL: events and streams tell. */
+	size_t *by_type_first;
+	int32_t *by_type;
 };
 
 /* A node at a moment: its launch, its end; or just a moment. */
@@ -101,6 +105,9 @@ int32_t lag_replay_last_ended(const struct lag_replay_walk *w, int64_t ns);
 
 /* Fills nodes, deps and gates of one rank (replay_edges.c). */
 enum lag_status lag_replay_connect(struct lag_replay *rp, size_t r) LAG_MUST_USE;
+
+/* Fills by_type where the trace is an operation table; the caller frees it (replay_operations.c). */
+enum lag_status lag_replay_find_operations(struct lag_replay *rp) LAG_MUST_USE;
 
 /* Puts all tasks into an order in which each comes after what it needs (replay_order.c). */
 enum lag_status lag_replay_sort(struct lag_replay *rp) LAG_MUST_USE;

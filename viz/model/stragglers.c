@@ -83,7 +83,8 @@ static void check_whole(struct work *w)
 	}
 	if (n_missing) {
 		(void)snprintf(w->out->withheld, sizeof(w->out->withheld),
-			       "%zu of %lld ranks are not on record: who was late cannot be known",
+			       "%zu of %lld ranks are not on record: whom the others waited for "
+			       "cannot be known",
 			       n_missing, (long long)w->trace->n_ranks + (n_more > 0 ? n_more : 0));
 	}
 	for (size_t c = 0; c < w->trace->n_comms && !n_missing; c++) {
@@ -93,8 +94,8 @@ static void check_whole(struct work *w)
 			continue;
 		(void)snprintf(
 			w->out->withheld, sizeof(w->out->withheld),
-			"a communicator of %d ranks is not on record as a whole: who was late "
-			"cannot be known",
+			"a communicator of %d ranks is not on record as a whole: whom the others "
+			"waited for cannot be known",
 			comm->n_ranks);
 		return;
 	}
@@ -354,8 +355,16 @@ static enum lag_status add_costs(struct work *w, struct lag_err *err)
 static void withhold(struct lag_stragglers *out)
 {
 	for (size_t r = 0; r < out->n_ranks; r++) {
-		out->ranks[r].verdict = LAG_VERDICT_WITHHELD;
-		out->ranks[r].cause = LAG_CAUSE_NONE;
+		struct lag_straggler *s = &out->ranks[r];
+
+		/* Who is slow comes from the peers on record, whoever else there is. What it costs, and a
+		 * stall that may cost nothing, does not. */
+		if (lag_verdict_accuses(s->verdict) && s->cause != LAG_CAUSE_HOST) {
+			out->n_accused++;
+		} else {
+			s->verdict = LAG_VERDICT_WITHHELD;
+			s->cause = LAG_CAUSE_NONE;
+		}
 		out->ranks[r].waiting_caused_ns = out->ranks[r].contention_ns = LAG_NONE;
 	}
 	out->waiting_ns = LAG_NONE;

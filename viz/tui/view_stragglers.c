@@ -128,7 +128,7 @@ static void draw_legend(const struct lag_scene *scene, struct lag_canvas *canvas
 	int x;
 
 	if (withheld[0]) {
-		x = lag_draw_text(canvas, 0, y, LAG_STYLE_WARN, "verdicts are withheld: ");
+		x = lag_draw_text(canvas, 0, y, LAG_STYLE_WARN, "cost and waiting are withheld: ");
 		lag_draw_field(canvas, x, y, canvas->width - x, LAG_STYLE_WARN, withheld);
 		return;
 	}
