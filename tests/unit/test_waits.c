@@ -212,6 +212,51 @@ static void a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody(void **
 	lag_trace_close(trace);
 }
 
+/* Kernels' names tell that there were messages, not who sent. */
+static void of_two_ranks_who_still_ran_waited_for_the_other(void **state)
+{
+	const int all[] = { 0, 1, 2 };
+	struct trace_builder tb;
+	struct lag_trace *trace;
+	struct lag_waits waits;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 2, 2);
+	comm = tb_comm(&tb, "", all, 2);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND_RECV, 0, -1, LAG_NONE, 100 * US, 170 * US);
+	tb_op(&tb, comm, 1, LAG_FUNC_SEND_RECV, 0, -1, LAG_NONE, 150 * US, 172 * US);
+	/* A sender that had gone before the other came. */
+	tb_op(&tb, comm, 1, LAG_FUNC_SEND_RECV, 1, -1, LAG_NONE, 200 * US, 210 * US);
+	tb_op(&tb, comm, 0, LAG_FUNC_SEND_RECV, 1, -1, LAG_NONE, 250 * US, 260 * US);
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(waits.n_incomplete + waits.n_undirected, 0);
+	assert_int_equal(wait_of(trace, &waits, 0)->wait_ns, 50 * US);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, 1);
+	assert_int_equal(wait_of(trace, &waits, 0)->transfer_ns, 20 * US);
+	assert_int_equal(wait_of(trace, &waits, 1)->wait_ns, 0);
+	assert_int_equal(wait_of(trace, &waits, 1)->transfer_ns, 22 * US);
+	for (size_t i = 0; i < waits.n; i++) {
+		if (trace->launches[i].start_ns == 100 * US) /* relative to the first */
+			assert_int_equal(waits.launch[i].wait_ns, 0);
+	}
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+
+	tb_init(&tb, 3, 3);
+	comm = tb_comm(&tb, "", all, 3);
+	for (int r = 0; r < 3; r++) {
+		tb_op(&tb, comm, r, LAG_FUNC_SEND_RECV, 0, -1, LAG_NONE, (100 + 10 * r) * US,
+		      170 * US);
+	}
+	waits = waits_of(&tb, &trace);
+	assert_int_equal(waits.n_undirected, 3);
+	assert_int_equal(waits.n_incomplete, 0);
+	assert_int_equal(wait_of(trace, &waits, 0)->last, -1);
+	lag_waits_release(&waits);
+	lag_trace_close(trace);
+}
+
 static void a_grouped_exchange_arrives_with_its_latest_peer(void **state)
 {
 	const int all[] = { 0, 1, 2 };
@@ -245,6 +290,7 @@ int main(void)
 		cmocka_unit_test(what_began_before_a_member_recorded_names_nobody),
 		cmocka_unit_test(a_member_without_record_withholds_who_was_last),
 		cmocka_unit_test(a_receiver_waits_for_the_send_and_an_eager_sender_for_nobody),
+		cmocka_unit_test(of_two_ranks_who_still_ran_waited_for_the_other),
 		cmocka_unit_test(a_grouped_exchange_arrives_with_its_latest_peer),
 	};
 

@@ -20,7 +20,7 @@ static const struct lag_column columns[] = {
 };
 
 struct traffic {
-	int64_t n_ops, bytes, n_launches, time_ns;
+	int64_t n_ops, n_sized, bytes, n_launches, time_ns;
 };
 
 static struct traffic *count(const struct lag_trace *t)
@@ -29,6 +29,9 @@ static struct traffic *count(const struct lag_trace *t)
 
 	for (size_t i = 0; traffic && i < t->n_ops; i++) {
 		traffic[t->ops[i].comm].n_ops++;
+		if (t->ops[i].bytes == LAG_NONE)
+			continue;
+		traffic[t->ops[i].comm].n_sized++;
 		if (t->ops[i].bytes > 0)
 			traffic[t->ops[i].comm].bytes += t->ops[i].bytes;
 	}
@@ -72,7 +75,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_int(out, recorded);
 		lag_table_text(out, lag_buf_text(&text));
 		lag_table_int(out, traffic[c].n_ops);
-		lag_table_int(out, traffic[c].bytes);
+		/* Kernels' names tell no size: not known, which is not 0. */
+		lag_table_int(out, traffic[c].n_ops && !traffic[c].n_sized ? LAG_NONE
+									   : traffic[c].bytes);
 		lag_table_int(out, traffic[c].n_launches);
 		lag_table_int(out, traffic[c].n_ops && !traffic[c].n_launches ? LAG_NONE
 									      : traffic[c].time_ns);

@@ -148,6 +148,13 @@ static void write_notes(const struct lag_waits *waits, const struct lag_vec *pai
 			"%llu launches name nobody: a member of the communicator is not on record",
 			(unsigned long long)waits->n_incomplete);
 	}
+	if (waits->n_undirected) {
+		lag_table_note(
+			out,
+			"%llu launches name nobody: with whom they exchange messages is not on "
+			"record",
+			(unsigned long long)waits->n_undirected);
+	}
 	if (waits->n_outside) {
 		lag_table_note(out,
 			       "%llu launches name nobody: they began before all members recorded",

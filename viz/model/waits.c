@@ -113,6 +113,63 @@ static void take_pair(const struct lag_trace *trace, const struct lag_instance *
 	}
 }
 
+static bool within(const struct lag_launch *l, int64_t ns)
+{
+	return l->end_ns == LAG_NONE || l->end_ns > ns;
+}
+
+/* Two ranks with messages of which only the kernels' names are on record. Whoever still ran as the other
+ * began waited for it, as a receiver, in an exchange, or as a sender without credits; who had ended was
+ * a sender that ran ahead. */
+static void take_exchange(const struct lag_trace *trace, const struct lag_instance *inst,
+			  struct lag_waits *out)
+{
+	const struct lag_launch *one = launch_of(trace, inst, 0), *two = launch_of(trace, inst, 1);
+	const struct lag_launch *first, *last;
+
+	if (!one || !two || one->start_ns == LAG_NONE || two->start_ns == LAG_NONE) {
+		mark_incomplete(trace, inst, out);
+		return;
+	}
+	first = one->start_ns <= two->start_ns ? one : two;
+	last = first == one ? two : one;
+	if (within(first, last->start_ns)) {
+		arrive(trace, out, (int32_t)(first - trace->launches), last->start_ns, last->r);
+	} else {
+		arrive(trace, out, (int32_t)(first - trace->launches), first->start_ns, first->r);
+	}
+	arrive(trace, out, (int32_t)(last - trace->launches), last->start_ns, last->r);
+}
+
+/* Messages among more ranks: any of them may be anyone's partner. */
+static void mark_undirected(const struct lag_trace *trace, const struct lag_instance *inst,
+			    struct lag_waits *out)
+{
+	mark_incomplete(trace, inst, out);
+	for (uint32_t i = 0; i < inst->n; i++) {
+		const struct lag_launch *l = launch_of(trace, inst, i);
+
+		if (l)
+			out->launch[l - trace->launches].undirected = true;
+	}
+}
+
+static void take_instance(const struct lag_trace *trace, const struct lag_instance *inst,
+			  struct lag_waits *out)
+{
+	if (inst->src >= 0 || inst->dst >= 0) {
+		take_pair(trace, inst, out);
+	} else if (inst->func != LAG_FUNC_SEND_RECV) {
+		take_collective(trace, inst, out);
+	} else if (!inst->complete) {
+		mark_incomplete(trace, inst, out);
+	} else if (inst->n == 2) {
+		take_exchange(trace, inst, out);
+	} else {
+		mark_undirected(trace, inst, out);
+	}
+}
+
 /* Whether the last one came, on the common clock, after this one had ended by more than the clocks may
  * be off: communication that waits for all cannot end before all came. */
 static bool contradicts(const struct lag_launch *l, const struct lag_wait *w)
@@ -128,7 +185,8 @@ static void finish(const struct lag_trace *trace, struct lag_waits *out, size_t 
 	const struct lag_launch *l = &trace->launches[i];
 	struct lag_wait *w = &out->launch[i];
 
-	out->n_incomplete += w->lower_bound && !w->outside;
+	out->n_incomplete += w->lower_bound && !w->outside && !w->undirected;
+	out->n_undirected += w->undirected && !w->outside;
 	out->n_outside += w->outside;
 	if (w->arrival_ns == LAG_NONE || l->start_ns == LAG_NONE)
 		return;
@@ -174,11 +232,7 @@ enum lag_status lag_waits_compute(const struct lag_trace *trace, struct lag_wait
 	for (size_t i = 0; i < trace->n_instances; i++) {
 		const struct lag_instance *inst = &trace->instances[i];
 
-		if (inst->src >= 0 || inst->dst >= 0 || inst->func == LAG_FUNC_SEND_RECV) {
-			take_pair(trace, inst, out);
-		} else {
-			take_collective(trace, inst, out);
-		}
+		take_instance(trace, inst, out);
 		mark_outside(trace, inst, out);
 	}
 	for (size_t i = 0; i < out->n; i++)

@@ -16,6 +16,7 @@ struct lag_wait {
 	int32_t last;            /* rank index that was waited for, -1 nobody or cannot tell */
 	uint32_t uncertainty_ns; /* clock error of the comparison */
 	bool lower_bound;        /* members missing: at least this much */
+	bool undirected;         /* messages whose partners are not on record: also a lower bound */
 	bool outside;            /* it began before all its members recorded: also a lower bound */
 };
 
@@ -25,6 +26,7 @@ struct lag_waits {
 	uint64_t n_within_error; /* comparisons withheld because the clock error is larger */
 	uint64_t n_contradicted; /* waits withheld: the last came after the end, by these clocks */
 	uint64_t n_incomplete;   /* launches with members missing */
+	uint64_t n_undirected;   /* launches of messages whose partners are not on record */
 	uint64_t n_outside;      /* launches that began before all members recorded */
 };
 
