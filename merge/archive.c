@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "merge/members.h"
 #include "merge/source.h"
 
 #define MEMBERS_MAX   1000000u
@@ -19,7 +20,7 @@
 
 struct member_stream {
 	struct lag_stream base;
-	struct archive *archive;
+	struct lag_members *members;
 	const char *name;
 	uint64_t *total;    /* bytes delivered from the whole archive */
 	uint64_t size_disk; /* of the archive */
@@ -51,7 +52,7 @@ bool lag_archive_probe(const uint8_t *head, size_t n)
 static long member_read(struct lag_stream *st, void *buf, size_t room, struct lag_err *err)
 {
 	struct member_stream *ms = (struct member_stream *)st;
-	ssize_t n = archive_read_data(ms->archive, buf, room);
+	long n = lag_members_read(ms->members, buf, room);
 
 	/* A damaged archive ends here for this member, whose reader sees that it is cut; looking for the
 	 * next member then tells why. */
@@ -65,7 +66,7 @@ static long member_read(struct lag_stream *st, void *buf, size_t room, struct la
 				  ms->name, RATIO_MAX);
 		return -1;
 	}
-	return (long)n;
+	return n;
 }
 
 static void member_close(struct lag_stream *st)
@@ -94,29 +95,39 @@ static enum lag_status visit_member(struct archive *ar, struct archive_entry *en
 				       err);
 }
 
-static enum lag_status open_archive(const char *path, struct archive **out, struct lag_err *err)
+static enum lag_status open_archive(const char *path, struct archive **out,
+				    struct lag_members *members, struct lag_err *err)
 {
 	struct archive *ar = archive_read_new();
 
 	*out = ar;
 	if (!ar)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "%s: no memory", path);
-	(void)archive_read_support_filter_all(ar);
-	(void)archive_read_support_format_tar(ar);
-	(void)archive_read_support_format_zip(ar);
-	(void)archive_read_support_format_7zip(ar);
+	lag_members_init(members, ar);
 	(void)archive_read_support_format_raw(ar);
 	if (archive_read_open_filename(ar, path, READ_BLOCK) != ARCHIVE_OK)
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", path, archive_error_string(ar));
 	return LAG_OK;
 }
 
-bool lag_archive_ended_well(struct archive *ar)
+/* The first damage found is what the archive's walk ends with; members behind it are visited. */
+static enum lag_status next_member(struct lag_members *members, const char *path,
+				   struct archive_entry **entry, struct lag_err *damage,
+				   struct lag_err *err)
 {
-	if ((archive_format(ar) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_TAR)
-		return true;
-	/* Looking for another header has read the mark, or nothing. */
-	return archive_filter_bytes(ar, 0) > archive_read_header_position(ar);
+	struct lag_err why = { 0 };
+	enum lag_member next;
+
+	do {
+		next = lag_members_next(members, entry, &why);
+		if (lag_failed(why.status) && !lag_failed(damage->status))
+			(void)lag_err_set(damage, LAG_ERR_INPUT, "%s: %s", path, why.text);
+	} while (next == LAG_MEMBER_LOST || next == LAG_MEMBER_SEARCHING);
+	if (next != LAG_MEMBER_FOUND)
+		return LAG_END;
+	if (members->n <= MEMBERS_MAX)
+		return LAG_OK;
+	return lag_err_set(err, LAG_ERR_LIMIT, "%s: more than %u members", path, MEMBERS_MAX);
 }
 
 enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *visitor,
@@ -127,28 +138,22 @@ enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *vi
 	struct stat sb = { 0 };
 	uint64_t total = 0;
 	struct member_stream ms = { .base = { member_read, member_close, NULL }, .total = &total };
-	enum lag_status st = open_archive(path, &ar, err);
+	struct lag_members members;
+	struct lag_err damage = { 0 };
+	enum lag_status st = open_archive(path, &ar, &members, err);
 
 	if (st == LAG_OK && stat(path, &sb) == 0)
 		ms.size_disk = (uint64_t)sb.st_size;
-	ms.archive = ar;
-	for (unsigned n = 0; st == LAG_OK; n++) {
-		int rc = archive_read_next_header(ar, &entry);
-
-		if (rc == ARCHIVE_EOF) {
-			if (!lag_archive_ended_well(ar))
-				st = lag_err_set(err, LAG_ERR_INPUT, "%s: cut off", path);
-			break;
-		}
-		if (rc < ARCHIVE_WARN) {
-			st = lag_err_set(err, LAG_ERR_INPUT, "%s: %s", path,
-					 archive_error_string(ar));
-		} else if (n == MEMBERS_MAX) {
-			st = lag_err_set(err, LAG_ERR_LIMIT, "%s: more than %u members", path,
-					 MEMBERS_MAX);
-		} else {
+	ms.members = &members;
+	while (st == LAG_OK) {
+		st = next_member(&members, path, &entry, &damage, err);
+		if (st == LAG_OK)
 			st = visit_member(ar, entry, path, &ms, visitor, err);
-		}
+	}
+	if (st == LAG_END) {
+		st = damage.status;
+		if (lag_failed(st))
+			*err = damage;
 	}
 	if (ar)
 		(void)archive_read_free(ar);

@@ -38,13 +38,8 @@ enum lag_status lag_source_visit_stream(struct lag_stream *raw, const char *name
 /* True when the beginning of a file is an archive's (tar, zip, zstd, xz, bzip2, 7z). */
 bool lag_archive_probe(const uint8_t *head, size_t n);
 
-struct archive;
-
-/* At the end of an archive: did it end as archives do? A tar file that was cut between two members
- * ends like a whole one, but for the mark at its end. */
-bool lag_archive_ended_well(struct archive *ar);
-
-/* Visits every regular member of the archive at path. Limits: members, bytes, expansion ratio. */
+/* Visits every regular member of the archive at path. Limits: members, bytes, expansion ratio.
+ * Damage is LAG_ERR_INPUT, after all that could be found was visited. */
 enum lag_status lag_archive_each(const char *path, struct lag_source_visitor *visitor,
 				 struct lag_err *err) LAG_MUST_USE;
 

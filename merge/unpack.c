@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "merge/lagz.h"
+#include "merge/members.h"
 #include "merge/pack.h"
 #include "merge/source.h"
 #include "merge/unpack_place.h"
@@ -25,6 +26,7 @@ struct unpack {
 	const struct lag_unpack_opts *opts;
 	struct lag_pack_receipt *receipt;
 	struct archive *ar;
+	struct lag_members members;
 	const char *input; /* for messages */
 	uint64_t size_in;  /* of the archive; 0 = not known */
 	struct lag_place place;
@@ -39,7 +41,6 @@ struct unpack {
 	char shown[NAME_SHOWN];
 	size_t n_head, head_at; /* bytes of block that were looked at and not yet delivered */
 	bool damaged;           /* reading it failed */
-	bool fatal;             /* the archive cannot be read on */
 };
 
 static enum lag_status step(struct unpack *u, struct lag_err *err)
@@ -85,7 +86,7 @@ static void refuse(struct unpack *u, const char *why)
 /* What there is of the member; 0 at its end, also where it is damaged. */
 static long read_member(struct unpack *u, void *buf, size_t room)
 {
-	la_ssize_t n;
+	long n;
 
 	if (u->head_at < u->n_head) {
 		size_t some = u->n_head - u->head_at < room ? u->n_head - u->head_at : room;
@@ -94,14 +95,9 @@ static long read_member(struct unpack *u, void *buf, size_t room)
 		u->head_at += some;
 		return (long)some;
 	}
-	do {
-		n = archive_read_data(u->ar, buf, room);
-	} while (n == ARCHIVE_RETRY);
-	if (n >= 0)
-		return (long)n;
-	u->damaged = true;
-	u->fatal = u->fatal || n == ARCHIVE_FATAL;
-	return 0;
+	n = lag_members_read(&u->members, buf, room);
+	u->damaged = u->damaged || n < 0;
+	return n < 0 ? 0 : n;
 }
 
 static void look_at_head(struct unpack *u)
@@ -109,15 +105,10 @@ static void look_at_head(struct unpack *u)
 	u->n_head = u->head_at = 0;
 	u->damaged = false;
 	while (u->n_head < sizeof(uint64_t)) {
-		la_ssize_t n = archive_read_data(u->ar, u->block + u->n_head,
-						 sizeof(uint64_t) - u->n_head);
+		long n = lag_members_read(&u->members, u->block + u->n_head,
+					  sizeof(uint64_t) - u->n_head);
 
-		if (n == ARCHIVE_RETRY)
-			continue;
-		if (n < 0) {
-			u->damaged = true;
-			u->fatal = u->fatal || n == ARCHIVE_FATAL;
-		}
+		u->damaged = n < 0;
 		if (n <= 0)
 			break;
 		u->n_head += (size_t)n;
@@ -350,10 +341,7 @@ static enum lag_status open_archive(struct unpack *u, int *fd, struct lag_err *e
 	if (S_ISDIR(sb.st_mode))
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: a directory, not an archive", u->input);
 	u->size_in = S_ISREG(sb.st_mode) ? (uint64_t)sb.st_size : 0;
-	(void)archive_read_support_filter_all(u->ar);
-	(void)archive_read_support_format_tar(u->ar);
-	(void)archive_read_support_format_zip(u->ar);
-	(void)archive_read_support_format_7zip(u->ar);
+	lag_members_init(&u->members, u->ar);
 	if (archive_read_open_fd(u->ar, *fd, READ_BLOCK) != ARCHIVE_OK) {
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", u->input,
 				   archive_error_string(u->ar));
@@ -361,56 +349,50 @@ static enum lag_status open_archive(struct unpack *u, int *fd, struct lag_err *e
 	return LAG_OK;
 }
 
-static const char *why_not(const struct unpack *u)
+static void note_damage(struct unpack *u, const struct lag_err *why)
 {
-	const char *text = archive_error_string(u->ar);
+	u->receipt->n_refused++;
+	lag_pack_note(u->receipt, "%s: %s", u->input, why->text);
+}
 
-	return text ? text : "not readable";
+/* What was found where a header should be, or the end. LAG_END: nothing more comes. */
+static enum lag_status pass_on(struct unpack *u, enum lag_member next, const struct lag_err *why,
+			       struct lag_err *err)
+{
+	bool over = next == LAG_MEMBER_END || next == LAG_MEMBER_CUT || next == LAG_MEMBER_FATAL;
+
+	if (over && u->members.n == 0 && !u->receipt->n_refused) {
+		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", u->input,
+				   next == LAG_MEMBER_FATAL ? why->text : "nothing is in it");
+	}
+	if (next == LAG_MEMBER_LOST || next == LAG_MEMBER_CUT || next == LAG_MEMBER_FATAL)
+		note_damage(u, why);
+	return over ? LAG_END : step(u, err);
 }
 
 static enum lag_status read_members(struct unpack *u, struct lag_err *err)
 {
-	struct archive_entry *entry = NULL;
 	enum lag_status st = LAG_OK;
 
-	for (uint64_t n = 0; st == LAG_OK; n++) {
-		int rc = u->fatal ? ARCHIVE_FATAL : archive_read_next_header(u->ar, &entry);
-		bool cut = rc == ARCHIVE_EOF && !lag_archive_ended_well(u->ar);
+	while (st == LAG_OK) {
+		struct archive_entry *entry = NULL;
+		struct lag_err why = { 0 };
+		enum lag_member next = lag_members_next(&u->members, &entry, &why);
 
-		if (rc != ARCHIVE_RETRY)
-			st = settle(u, rc >= ARCHIVE_WARN, err);
-		if (st != LAG_OK)
-			return st;
-		if (rc == ARCHIVE_EOF && n == 0)
-			return lag_err_set(err, LAG_ERR_INPUT, "%s: nothing is in it", u->input);
-		if (cut) {
-			u->receipt->n_refused++;
-			lag_pack_note(u->receipt, "%s: cut off after member %llu", u->input,
-				      (unsigned long long)n);
-		}
-		if (rc == ARCHIVE_EOF)
-			return LAG_OK;
-		if (rc == ARCHIVE_RETRY)
-			continue;
-		if (rc < ARCHIVE_WARN && n == 0) {
-			return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", u->input, why_not(u));
-		}
-		if (rc < ARCHIVE_WARN) {
-			u->receipt->n_refused++;
-			lag_pack_note(u->receipt, "%s: damaged after member %llu: %s", u->input,
-				      (unsigned long long)n, why_not(u));
-			return LAG_OK;
-		}
-		if (n == u->opts->limits.n_members) {
+		st = settle(u, next != LAG_MEMBER_FATAL, err);
+		if (st == LAG_OK && next != LAG_MEMBER_FOUND) {
+			st = pass_on(u, next, &why, err);
+		} else if (st == LAG_OK && u->members.n > u->opts->limits.n_members) {
 			return lag_err_set(err, LAG_ERR_LIMIT,
 					   "%s: more than %llu members (--max-members raises it)",
-					   u->input, (unsigned long long)n);
+					   u->input, (unsigned long long)u->opts->limits.n_members);
+		} else if (st == LAG_OK) {
+			st = take_member(u, entry, err);
+			if (st == LAG_OK)
+				st = step(u, err);
 		}
-		st = take_member(u, entry, err);
-		if (st == LAG_OK)
-			st = step(u, err);
 	}
-	return st;
+	return st == LAG_END ? LAG_OK : st;
 }
 
 enum lag_status lag_unpack_run(const struct lag_unpack_opts *opts, struct lag_pack_receipt *receipt,

@@ -27,7 +27,7 @@ TOPS = ("schema", "tracer", "merge", "viz", "cli", "tests")
 # Foreign header (pattern) -> the only places.
 FOREIGN = (
     (r"sqlite3\.h", ("schema/db/", "tests/bench/")),
-    (r"archive(_entry)?\.h", ("merge/archive.c", "merge/pack.c", "merge/unpack.c")),
+    (r"archive(_entry)?\.h", ("merge/archive.c", "merge/members.c", "merge/pack.c", "merge/unpack.c")),
     (r"isa-l(/.*)?\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/bench/")),
     (r"zlib\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/")),
     (r"(ncursesw?/)?n?curses\.h", ("viz/tui/term.c",)),
