@@ -28,6 +28,10 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	lag_buf_puts(&line, r->world_size == 1 ? " rank, " : " ranks, ");
 	if (r->n_added)
 		lag_buf_printf(&line, "%" PRIu64 " of them added, ", r->n_added);
+	if (r->n_other_runs) {
+		lag_buf_printf(&line, "%" PRIu64 " recording%s of another run left out, ",
+			       r->n_other_runs, r->n_other_runs == 1 ? "" : "s");
+	}
 	lag_fmt_count(&line, (int64_t)r->n_events);
 	lag_buf_printf(&line, " events%s, clock error ", r->n_added ? " more" : "");
 	if (r->n_ranks < 2) {

@@ -102,7 +102,8 @@ enum lag_status lag_append_check(const struct lag_merge *m, struct lag_err *err)
 
 		if (!lag_merge_may_be_rank(part))
 			continue;
-		if (world > 0 && m->old.world_size != LAG_NONE && world != m->old.world_size) {
+		if (world > 0 && m->old.world_size != LAG_NONE &&
+		    lag_merge_other_world(part, m->old.world_size)) {
 			return lag_err_set(err, LAG_ERR_INPUT,
 					   "%s: of a job of %" PRId64 " ranks, and %s is of one of "
 					   "%" PRId64,

@@ -70,14 +70,6 @@ static size_t count_gpu(const struct lag_part *part)
 
 /* ---- are they of one process? ---- */
 
-static bool same_name(const char *a, const char *b)
-{
-	size_t n = strcspn(a, "."), k = strcspn(b, ".");
-
-	/* "node3" and "node3.cluster" are one machine. */
-	return n == k && strncasecmp(a, b, n) == 0 && (!a[n] || !b[k] || strcasecmp(a, b) == 0);
-}
-
 static bool known_and_differ(int64_t a, int64_t b)
 {
 	return a != LAG_NONE && b != LAG_NONE && a != b;
@@ -90,10 +82,7 @@ static bool may_be_one(const struct lag_merge *m, const struct lag_proc *a,
 
 	return strcmp(a->part.format, b->part.format) != 0 && x->rank == y->rank &&
 	       !known_and_differ(x->world_size, y->world_size) &&
-	       !known_and_differ(x->pid, y->pid) &&
-	       (!x->boot_id || !y->boot_id || x->boot_id == y->boot_id) &&
-	       (!x->host || !y->host ||
-		same_name(lag_merge_text(m, x->host), lag_merge_text(m, y->host))) &&
+	       !known_and_differ(x->pid, y->pid) && !lag_merge_hosts_differ(m, x, y) &&
 	       a->first_ns != LAG_NONE && b->first_ns != LAG_NONE && a->first_ns <= b->last_ns &&
 	       b->first_ns <= a->last_ns;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is who: hosts, recordings of one process that came twice, processes of another run, restarts,
- * and the rank of each process that did GPU work. Content decides, never file names. */
+/* Who is who: hosts, recordings of one process that came twice, restarts, and the rank of each process that
+ * did GPU work. Content decides, never file names. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "merge/combine.h"
 #include "schema/base/buf.h"
 
-#define WORLD_MAX    (INT64_C(1) << 20)
-#define RUN_APART_NS INT64_C(60000000000) /* processes of one run overlap, give or take this */
+#define WORLD_MAX (INT64_C(1) << 20)
 
 static uint64_t count_work(const struct lag_part *part)
 {
@@ -26,6 +26,23 @@ bool lag_merge_may_be_rank(const struct lag_part *part)
 }
 
 /* ---- hosts ---- */
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "."), k = strcspn(b, ".");
+
+	/* "node3" and "node3.cluster" are one machine. */
+	return n == k && strncasecmp(a, b, n) == 0 && (!a[n] || !b[k] || strcasecmp(a, b) == 0);
+}
+
+bool lag_merge_hosts_differ(const struct lag_merge *m, const struct lag_rec_process *a,
+			    const struct lag_rec_process *b)
+{
+	if (a->boot_id && b->boot_id)
+		return a->boot_id != b->boot_id;
+	return a->host && b->host &&
+	       !same_name(lag_merge_text(m, a->host), lag_merge_text(m, b->host));
+}
 
 /* Boot ids by host name, where the recordings tell both; 0 for a name that two machines have. */
 static enum lag_status learn_names(const struct lag_merge *m, struct lag_map *boot_of)
@@ -61,39 +78,47 @@ static uint64_t host_key(const struct lag_map *boot_of, const struct lag_rec_pro
 	return id->host ? lag_hash_pair(2, (uint64_t)id->host) : lag_hash_pair(3, i);
 }
 
+static enum lag_status place(struct lag_merge *m, struct lag_map *known, uint64_t key,
+			     struct lag_proc *p)
+{
+	const struct lag_rec_process *id = &p->part.process;
+	struct lag_host_row *row;
+	uint64_t at = 0;
+
+	if (p->old)
+		return lag_map_set(known, key, p->host);
+	if (lag_map_find(known, key, &at)) {
+		p->host = (uint32_t)at;
+		row = &LAG_VEC_AT(&m->hosts, struct lag_host_row, at);
+		if (!row->boot_id[0])
+			row->boot_id = lag_merge_text(m, id->boot_id);
+		return LAG_OK;
+	}
+	p->host = (uint32_t)m->hosts.n;
+	row = lag_vec_push(&m->hosts);
+	if (!row)
+		return LAG_ERR_SYSTEM;
+	row->name = lag_merge_text(m, id->host);
+	row->boot_id = lag_merge_text(m, id->boot_id);
+	return lag_map_set(known, key, p->host);
+}
+
+/* Hosts of ranks come first: the clocks of others, whose processes have no events, are nothing to put
+ * right. */
 static enum lag_status find_hosts(struct lag_merge *m)
 {
 	struct lag_map known = { 0 }, boot_of = { 0 };
 	enum lag_status st = learn_names(m, &boot_of);
 
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		struct lag_proc *p = LAG_PROC_AT(m, i);
-		const struct lag_rec_process *id = &p->part.process;
-		uint64_t key = host_key(&boot_of, id, i);
-		uint64_t at = 0;
-		struct lag_host_row *row;
+	for (int unused = 0; unused < 2 && st == LAG_OK; unused++) {
+		for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
+			struct lag_proc *p = LAG_PROC_AT(m, i);
 
-		if (p->part_of_ref)
-			continue;
-		if (p->old) {
-			st = lag_map_set(&known, key, p->host);
-			continue;
+			if (!p->part_of_ref && (p->unused && !p->old) == unused)
+				st = place(m, &known, host_key(&boot_of, &p->part.process, i), p);
 		}
-		if (lag_map_find(&known, key, &at)) {
-			p->host = (uint32_t)at;
-			row = &LAG_VEC_AT(&m->hosts, struct lag_host_row, at);
-			if (!row->boot_id[0])
-				row->boot_id = lag_merge_text(m, id->boot_id);
-			continue;
-		}
-		p->host = (uint32_t)m->hosts.n;
-		row = lag_vec_push(&m->hosts);
-		if (!row || lag_failed(lag_map_set(&known, key, p->host))) {
-			st = LAG_ERR_SYSTEM;
-			break;
-		}
-		row->name = lag_merge_text(m, id->host);
-		row->boot_id = lag_merge_text(m, id->boot_id);
+		if (!unused)
+			m->n_clocks = m->hosts.n;
 	}
 	for (size_t i = 0; i < m->procs.n; i++) {
 		if (LAG_PROC_AT(m, i)->part_of_ref) {
@@ -106,10 +131,21 @@ static enum lag_status find_hosts(struct lag_merge *m)
 	return st;
 }
 
+const char *lag_merge_host_name(const struct lag_merge *m, uint32_t host,
+				char room[LAG_HOST_NAME_MAX])
+{
+	const char *name = LAG_VEC_AT(&m->hosts, struct lag_host_row, host).name;
+
+	if (name[0])
+		return name;
+	(void)snprintf(room, LAG_HOST_NAME_MAX, "host-%u", host + 1);
+	return room;
+}
+
 /* ---- recordings that are not used ---- */
 
-static void set_aside(struct lag_merge *m, struct lag_proc *p, enum lag_source_state state,
-		      const char *why)
+void lag_merge_set_aside(struct lag_merge *m, struct lag_proc *p, enum lag_source_state state,
+			 const char *why)
 {
 	struct lag_source_row *row = &LAG_VEC_AT(&m->sources, struct lag_source_row, p->source);
 
@@ -148,125 +184,14 @@ static enum lag_status drop_duplicates(struct lag_merge *m)
 		less = p->part.n_records > other->part.n_records ? other : p;
 		if (less == other)
 			st = lag_map_set(&seen, key, i);
-		set_aside(m, less, LAG_SOURCE_DUPLICATE, "the same process as another file");
+		lag_merge_set_aside(m, less, LAG_SOURCE_DUPLICATE,
+				    "the same process as another file");
 		lag_merge_find(m, 1, "duplicate", LAG_ABOUT(less->part.process.rank, LAG_NONE, 1),
 			       "%s: the same process as %s, which has %s records; not used",
 			       less->part.path, (less == p ? other : p)->part.path,
 			       p->part.n_records == other->part.n_records ? "as many" : "more");
 	}
 	lag_map_release(&seen);
-	return st;
-}
-
-/* ---- runs ---- */
-
-/* The run most processes belong to; 0 when none names one. Ranks are added to the run of the others. */
-static enum lag_status main_run(const struct lag_merge *m, int64_t *run, size_t *n_runs)
-{
-	struct lag_map counts = { 0 };
-	enum lag_status st = LAG_OK;
-	uint64_t most = 0;
-
-	*run = 0;
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		const struct lag_proc *p = LAG_PROC_AT(m, i);
-		uint64_t n = 0;
-
-		if (p->unused || !p->part.process.run_id || !lag_merge_may_be_rank(&p->part))
-			continue;
-		(void)lag_map_find(&counts, (uint64_t)p->part.process.run_id, &n);
-		st = lag_map_set(&counts, (uint64_t)p->part.process.run_id, ++n);
-		if (n > most) {
-			most = n;
-			*run = p->part.process.run_id;
-		}
-	}
-	*n_runs = counts.n;
-	if (m->old.is && m->run_id)
-		*run = m->run_id;
-	lag_map_release(&counts);
-	return st;
-}
-
-struct run_extent {
-	int64_t first_ns, last_ns, world_size;
-	struct lag_map ranks;
-};
-
-static enum lag_status measure_run(const struct lag_merge *m, int64_t run, struct run_extent *ex)
-{
-	enum lag_status st = LAG_OK;
-
-	*ex = (struct run_extent){ INT64_MAX, INT64_MIN, LAG_NONE, { 0 } };
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		const struct lag_proc *p = LAG_PROC_AT(m, i);
-
-		if (p->unused || p->part.process.run_id != run || p->first_ns == LAG_NONE)
-			continue;
-		ex->first_ns = p->first_ns < ex->first_ns ? p->first_ns : ex->first_ns;
-		ex->last_ns = p->last_ns > ex->last_ns ? p->last_ns : ex->last_ns;
-		if (p->part.process.world_size != LAG_NONE)
-			ex->world_size = p->part.process.world_size;
-		if (p->part.process.rank != LAG_NONE)
-			st = lag_map_set(&ex->ranks, (uint64_t)p->part.process.rank, 1);
-	}
-	return st;
-}
-
-/* Launchers that start one `record` a task give every task a run id of its own: such a process belongs
- * to the run when it fills a free rank of it at the same time. */
-static bool fits_run(const struct lag_proc *p, const struct run_extent *ex)
-{
-	const struct lag_rec_process *id = &p->part.process;
-	uint64_t taken;
-
-	return id->rank != LAG_NONE && id->world_size == ex->world_size &&
-	       !lag_map_find(&ex->ranks, (uint64_t)id->rank, &taken) && p->first_ns != LAG_NONE &&
-	       p->first_ns - RUN_APART_NS <= ex->last_ns &&
-	       p->last_ns + RUN_APART_NS >= ex->first_ns;
-}
-
-static enum lag_status drop_other_runs(struct lag_merge *m, struct lag_err *err)
-{
-	struct run_extent ex = { 0 };
-	size_t n_runs = 0, n_joined = 0;
-	int64_t run = 0;
-	enum lag_status st = main_run(m, &run, &n_runs);
-
-	m->run_id = run;
-	if (st != LAG_OK || n_runs < 2)
-		return st;
-	st = measure_run(m, run, &ex);
-	for (size_t i = 0; i < m->procs.n && st == LAG_OK; i++) {
-		struct lag_proc *p = LAG_PROC_AT(m, i);
-
-		if (p->unused || !p->part.process.run_id || p->part.process.run_id == run ||
-		    !lag_merge_may_be_rank(&p->part))
-			continue;
-		if (fits_run(p, &ex)) {
-			st = lag_map_set(&ex.ranks, (uint64_t)p->part.process.rank, 1);
-			n_joined++;
-			continue;
-		}
-		if (m->old.is) {
-			st = lag_err_set(err, LAG_ERR_INPUT, "%s: of run %s, and %s is of run %s",
-					 p->part.path, lag_merge_text(m, p->part.process.run_id),
-					 m->opts->append, lag_merge_text(m, run));
-			break;
-		}
-		set_aside(m, p, LAG_SOURCE_OK, "of another run, not used");
-		lag_merge_find(m, 1, "mixed_runs", LAG_ABOUT(p->part.process.rank, LAG_NONE, 1),
-			       "%s: belongs to run %s, not to %s like most files; not used",
-			       p->part.path, lag_merge_text(m, p->part.process.run_id),
-			       lag_merge_text(m, run));
-	}
-	if (n_joined) {
-		lag_merge_find(m, 0, "mixed_runs", LAG_ABOUT(LAG_NONE, LAG_NONE, n_joined),
-			       "%zu processes with other run ids fill free ranks at the same time "
-			       "and are taken as one run",
-			       n_joined);
-	}
-	lag_map_release(&ex.ranks);
 	return st;
 }
 
@@ -288,6 +213,16 @@ static bool supersedes(const struct lag_proc *a, const struct lag_proc *b)
 	if (a->first_ns != b->first_ns)
 		return a->first_ns > b->first_ns;
 	return wa > wb;
+}
+
+/* Why a recording of a rank is not the one that is used. */
+static const char *why_not(const struct lag_proc *loser, const struct lag_proc *winner)
+{
+	if (!count_work(&loser->part) && count_work(&winner->part))
+		return "its rank did no GPU work in it, not used";
+	if (loser->first_ns == LAG_NONE || loser->first_ns < winner->first_ns)
+		return "an earlier recording of its rank, not used";
+	return "another recording of its rank, not used";
 }
 
 static enum lag_status take_told_ranks(struct lag_merge *m)
@@ -317,7 +252,8 @@ static enum lag_status take_told_ranks(struct lag_merge *m)
 		if (loser == other)
 			st = lag_map_set(&m->rank_proc, (uint64_t)rank, i);
 		loser->rank = LAG_NONE;
-		set_aside(m, loser, LAG_SOURCE_OK, "an earlier recording of its rank, not used");
+		lag_merge_set_aside(m, loser, LAG_SOURCE_OK,
+				    why_not(loser, loser == p ? other : p));
 		lag_merge_find(m, 1, "rank_twice", LAG_ABOUT(rank, LAG_NONE, 1),
 			       "rank %" PRId64
 			       " was recorded more than once: %s is used, %s is not",
@@ -362,7 +298,7 @@ static void find_world(struct lag_merge *m)
 		most = p->rank > most ? p->rank : most;
 		if (size <= 0 || size > WORLD_MAX)
 			continue;
-		differ = differ || (told != LAG_NONE && told != size);
+		differ = differ || (told != LAG_NONE && lag_merge_other_world(&p->part, told));
 		told = size > told ? size : told;
 	}
 	m->world_size = told > most ? told : most + 1;
@@ -422,8 +358,9 @@ static void name_helpers(struct lag_merge *m)
 		n++;
 	}
 	if (n) {
-		lag_merge_find(m, 0, "helper", LAG_ABOUT(LAG_NONE, LAG_NONE, n),
-			       "%" PRIu64 " processes did no GPU work and count as helpers", n);
+		lag_merge_find(m, 0, "helper", LAG_ABOUT(LAG_NONE, LAG_NONE, n), "%" PRIu64 "%s", n,
+			       n == 1 ? " process did no GPU work and counts as a helper"
+				      : " processes did no GPU work and count as helpers");
 	}
 }
 
@@ -432,23 +369,22 @@ enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err)
 	enum lag_status st = drop_duplicates(m);
 
 	if (st == LAG_OK)
-		st = drop_other_runs(m, err);
+		st = lag_merge_one_run(m, err);
 	if (st == LAG_OK)
 		st = lag_merge_combine(m);
-	if (st == LAG_OK)
-		st = find_hosts(m);
 	if (st == LAG_OK)
 		st = take_told_ranks(m);
 	if (st == LAG_OK)
 		st = give_ranks(m);
+	if (st == LAG_OK && m->rank_proc.n) {
+		find_world(m);
+		name_missing(m);
+		name_helpers(m);
+	}
+	if (st == LAG_OK)
+		st = find_hosts(m);
 	if (st == LAG_ERR_INPUT)
 		return st;
-	if (st != LAG_OK)
-		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to identify processes");
-	if (!m->rank_proc.n)
-		return LAG_OK;
-	find_world(m);
-	name_missing(m);
-	name_helpers(m);
-	return LAG_OK;
+	return st == LAG_OK ? st
+			    : lag_err_set(err, LAG_ERR_SYSTEM, "no memory to identify processes");
 }

@@ -125,6 +125,8 @@ static enum lag_status identify(struct lag_flight *f, struct lag_err *err)
 		f->rank = by_name;
 		source = "file name";
 	}
+	/* The group of all ranks need not be among them. */
+	f->part.world_is_least = true;
 	for (size_t i = 0; i < f->groups.n; i++) {
 		const struct lag_vec *members = &LAG_FLIGHT_GROUP(f, i)->members;
 

@@ -223,6 +223,7 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 	receipt->n_ranks = m->rank_proc.n;
 	receipt->world_size = (uint64_t)m->world_size;
 	receipt->n_hosts = m->hosts.n;
+	receipt->n_other_runs = m->n_other_runs;
 	for (size_t i = m->old.n_procs; i < m->procs.n && m->old.is; i++)
 		receipt->n_added += LAG_PROC_AT(m, i)->rank != LAG_NONE;
 	receipt->n_findings = m->old.n_findings + m->findings.n;

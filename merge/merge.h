@@ -55,6 +55,7 @@ struct lag_merge_receipt {
 	char output[4096];
 	uint64_t n_added; /* ranks, of n_ranks; events are counted as added ones then */
 	uint64_t n_files, n_processes, n_ranks, world_size, n_hosts;
+	uint64_t n_other_runs;        /* recordings that are of another run and left out */
 	uint64_t n_events;            /* rows in EVENT tables */
 	uint64_t spill_bytes;         /* size of the temporary file; 0: none was needed */
 	int64_t clock_uncertainty_ns; /* worst of all ranks; LAG_NONE = unknown */

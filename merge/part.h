@@ -16,6 +16,7 @@ struct lag_part {
 	const char *format;             /* importer's name, static */
 	struct lag_spill *spill;        /* where its records live, and what is made of them */
 	struct lag_rec_process process; /* all fields seen, last wins; LAG_NONE where unknown */
+	bool world_is_least; /* the process only knows that there are so many ranks, maybe more */
 	/* One vector per record kind (kind is the index) of struct lag_rec_<kind>, or of struct
 	 * lag_compact for the kinds of which there are many; string, launch_config and process records
 	 * are not kept as such. */

@@ -35,6 +35,8 @@ struct lag_merge {
 	struct lag_map rank_proc;  /* rank -> proc index */
 	int64_t world_size;        /* LAG_NONE unknown */
 	int64_t run_id;            /* string, 0 unknown */
+	size_t n_clocks;           /* hosts that ranks run on: the first ones */
+	uint64_t n_other_runs;     /* recordings that are of another one */
 	struct lag_old old;        /* what was merged before, where ranks are added to it */
 	uint32_t n_devices;
 	struct lag_vec device_host; /* uint32_t by dense device */
@@ -126,6 +128,30 @@ void lag_merge_rename_ids(struct lag_merge *m, struct lag_proc *p);
 
 /* Hosts, duplicates, mixed runs, restarts, ranks, devices. */
 enum lag_status lag_merge_identify(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
+
+/* Sets recordings of other runs aside; with append they are refused. */
+enum lag_status lag_merge_one_run(struct lag_merge *m, struct lag_err *err) LAG_MUST_USE;
+
+/* The process's events are not used; why goes into its source's note, and state where it is not OK. */
+void lag_merge_set_aside(struct lag_merge *m, struct lag_proc *p, enum lag_source_state state,
+			 const char *why);
+
+/* As the trace will call it. */
+#define LAG_HOST_NAME_MAX 32
+const char *lag_merge_host_name(const struct lag_merge *m, uint32_t host,
+				char room[LAG_HOST_NAME_MAX]);
+
+/* Whether both tell where they ran, and it is not one machine. */
+bool lag_merge_hosts_differ(const struct lag_merge *m, const struct lag_rec_process *a,
+			    const struct lag_rec_process *b);
+
+/* Whether the part's number of ranks cannot be `world`. */
+static inline bool lag_merge_other_world(const struct lag_part *part, int64_t world)
+{
+	int64_t size = part->process.world_size;
+
+	return part->world_is_least ? size > world : size != world;
+}
 
 /* Ranges and calls without any GPU or communication event are a helper's, unless it says its rank. */
 bool lag_merge_may_be_rank(const struct lag_part *part);

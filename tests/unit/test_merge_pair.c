@@ -216,13 +216,16 @@ static void times_that_cannot_be_true_reach_nothing_else(void **state)
 	merged_close(&mg);
 }
 
-static void one_kernel(const char *name, int rank, int world, int64_t at, int64_t restart,
-		       const char *run)
+static void one_kernel_on(const char *host, const char *name, int rank, int world, int64_t at,
+			  int64_t restart, const char *run)
 {
 	struct lag_record rec;
 	struct lag_builder lb;
+	char path[256];
 
-	lb_open(&lb, lb_dir(), name, LB_WHO(rank, world, "node"), at);
+	(void)snprintf(path, sizeof(path), "%s/%s.lag", lb_dir(), name);
+	(void)unlink(path);
+	lb_open(&lb, lb_dir(), name, LB_WHO(rank, world, host), at);
 	lag_record_init(&rec, LAG_REC_process);
 	rec.process.start_ns = at;
 	rec.process.restart = restart;
@@ -230,6 +233,12 @@ static void one_kernel(const char *name, int rank, int world, int64_t at, int64_
 	lb_add(&lb, &rec);
 	(void)lb_kernel(&lb, at, at + 10, at + 20, 7, name);
 	lb_close(&lb);
+}
+
+static void one_kernel(const char *name, int rank, int world, int64_t at, int64_t restart,
+		       const char *run)
+{
+	one_kernel_on("node", name, rank, world, at, restart, run);
 }
 
 static void copy_file(const char *from, const char *to)
@@ -302,6 +311,76 @@ static void another_run_is_named_and_left_out(void **state)
 	merged_close(&mg);
 }
 
+#define DAY INT64_C(86400000000000)
+
+static void expect_other_run(const char *file, const char *why, uint64_t n_ranks, uint64_t n_others)
+{
+	struct merged mg;
+	char sql[256];
+
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
+	(void)snprintf(
+		sql, sizeof(sql),
+		"SELECT count(*) FROM finding WHERE kind = 'mixed_runs' AND severity = 1 AND "
+		"text LIKE '%%/%s.lag: of another run, not used: %s'",
+		file, why);
+	assert_int_equal(ask(&mg, sql), 1);
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind IN ('rank_twice', "
+				  "'world_size')"),
+			 0);
+	assert_int_equal(mg.receipt.n_ranks, n_ranks);
+	assert_int_equal(mg.receipt.n_other_runs, n_others);
+	merged_close(&mg);
+}
+
+static void recordings_that_contradict_each_other_are_of_two_runs(void **state)
+{
+	struct merged mg;
+
+	(void)state;
+	one_kernel("a", 0, 4, T0, 0, "");
+	one_kernel("b", 1, 4, T0, 0, "");
+	one_kernel("c", 1, 2, T0 + 5 * US, 0, "");
+	expect_other_run("c", "its job has 2 ranks, that of the others 4", 2, 1);
+	one_kernel("c", 5, 0, T0, 0, "");
+	expect_other_run("c", "rank 5, and the job of the others has 4 ranks", 2, 1);
+	/* One rank, at another time, and in another process by its host. */
+	one_kernel("c", 1, 4, T0 - 3 * DAY, 0, "");
+	expect_other_run("c", "recorded 3 days earlier than the others", 2, 1);
+	/* A free rank, however: its clock may be wrong. */
+	one_kernel("c", 2, 4, T0 - 3 * DAY, 0, "");
+	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_WARN);
+	assert_int_equal(mg.receipt.n_ranks, 3);
+	assert_int_equal(ask(&mg, "SELECT count(*) FROM finding WHERE kind = 'apart' AND rank = 2"),
+			 1);
+	merged_close(&mg);
+	one_kernel("c", -1, 0, T0 + 3 * DAY, 0, "");
+	expect_other_run("c", "recorded 3 days later than the others", 2, 1);
+	one_kernel("c", 1, 4, 1000, 0, "");
+	expect_other_run("c", "its times have no date, those of the others have", 2, 1);
+	one_kernel_on("elsewhere", "c", 1, 4, T0 + 5, 0, "");
+	expect_other_run("c", "rank 1 ran on elsewhere while that of the others ran on node", 2, 1);
+}
+
+static void of_two_runs_of_a_job_the_later_is_used_unless_it_has_fewer_ranks(void **state)
+{
+	char path[256];
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		char name[8];
+
+		(void)snprintf(name, sizeof(name), "a%d", r);
+		one_kernel(name, r, 2, T0 + 3 * DAY, 0, "");
+		(void)snprintf(name, sizeof(name), "b%d", r);
+		one_kernel(name, r, 2, T0, 0, "");
+	}
+	expect_other_run("b0", "recorded 3 days earlier than the others", 2, 2);
+	(void)snprintf(path, sizeof(path), "%s/a0.lag", lb_dir());
+	assert_int_equal(unlink(path), 0);
+	expect_other_run("a1", "recorded 3 days later than the others", 2, 1);
+}
+
 static void unknown_ranks_are_numbered_in_order_of_paths(void **state)
 {
 	struct merged mg;
@@ -330,7 +409,8 @@ static void helpers_are_listed_without_a_rank(void **state)
 
 	(void)state;
 	one_kernel("worker", 0, 1, T0, 0, "run");
-	lb_open(&lb, lb_dir(), "helper", LB_WHO(-1, 0, "node"), T0);
+	/* Where no rank ran: its clock is nobody's matter. */
+	lb_open(&lb, lb_dir(), "helper", LB_WHO(-1, 0, "elsewhere"), T0);
 	add_range(&lb, LAG_RANGE_MARK, LAG_NONE, 7, "m", T0 + 5);
 	lb_close(&lb);
 	assert_int_equal(merge_dir(&mg, lb_dir(), NULL), LAG_OK);
@@ -391,6 +471,8 @@ int main(void)
 		MERGE_TEST(last_restart_of_a_rank_is_used),
 		MERGE_TEST(same_process_twice_is_used_once),
 		MERGE_TEST(another_run_is_named_and_left_out),
+		MERGE_TEST(recordings_that_contradict_each_other_are_of_two_runs),
+		MERGE_TEST(of_two_runs_of_a_job_the_later_is_used_unless_it_has_fewer_ranks),
 		MERGE_TEST(unknown_ranks_are_numbered_in_order_of_paths),
 		MERGE_TEST(helpers_are_listed_without_a_rank),
 		MERGE_TEST(cut_empty_and_foreign_files_do_not_stop_the_rest),
