@@ -35,12 +35,17 @@ static bool find_silent(struct joining *j)
 	bool measured = strcmp(old->method, "collective") == 0;
 
 	j->silent = lag_calloc(old->n_hosts, sizeof(*j->silent));
+	/* A host that only helpers ran on has no clock on record. */
+	for (uint32_t h = 0; j->silent && h < old->n_hosts; h++)
+		j->silent[h] = measured && h != old->reference_host;
 	for (size_t i = 0; j->silent && i < old->segments.n; i++) {
 		const struct lag_align_segment *s =
 			&LAG_VEC_AT(&old->segments, struct lag_align_segment, i);
 
 		if (s->host == old->reference_host || !measured)
 			continue;
+		if (!i || s[-1].host != s->host)
+			j->silent[s->host] = false;
 		if (s->basis == LAG_ALIGN_NOTHING || s->basis == LAG_ALIGN_WALL ||
 		    s->uncertainty_ns < 0) {
 			j->silent[s->host] = true;
@@ -234,7 +239,7 @@ static enum lag_status align(struct joining *j, const struct lag_aligner *aligne
 	j->in = o->in;
 	j->in.n_states = o->states.n;
 	j->in.n_steps = o->steps.n;
-	j->in.n_hosts = 1 + (uint32_t)m->hosts.n - m->old.n_hosts;
+	j->in.n_hosts = 1 + (uint32_t)m->n_clocks - m->old.n_hosts;
 	j->in.device_host = j->device_host;
 	j->in.reference_ref = 1;
 	st = aligner->align(&j->in, &got, err);

@@ -6,6 +6,7 @@
 
 #include "merge/clock_observe.h"
 #include "merge/clock_order.h"
+#include "schema/base/buf.h"
 
 static const struct lag_aligner *aligner_of(const char *name)
 {
@@ -40,42 +41,59 @@ static void clip_rows(struct lag_merge *m)
 	clock->n_devices = kept;
 }
 
+/* "host a", "3 hosts (a, ...)" */
+static void name_hosts(const struct lag_merge *m, size_t n, uint32_t first, struct lag_buf *out)
+{
+	char room[LAG_HOST_NAME_MAX];
+	const char *name = lag_merge_host_name(m, first, room);
+
+	if (n == 1) {
+		lag_buf_printf(out, "the clock of host %.100s", name);
+	} else {
+		lag_buf_printf(out, "the clocks of %zu hosts (%.100s, ...)", n, name);
+	}
+}
+
 static void report_unjoined(struct lag_merge *m)
 {
 	const struct lag_align_result *clock = &m->clock;
 	size_t silent = 0, wall = 0;
-	const char *first = NULL;
+	uint32_t first_silent = 0, first_wall = 0;
+	struct lag_buf of = { 0 };
 
 	for (size_t i = 0; i < clock->n_segments; i++) {
 		const struct lag_align_segment *s = &clock->segments[i];
 
 		if (i && clock->segments[i - 1].host == s->host)
 			continue;
-		wall += s->basis == LAG_ALIGN_WALL;
-		silent += s->basis == LAG_ALIGN_NOTHING;
-		if (!first && (s->basis == LAG_ALIGN_WALL || s->basis == LAG_ALIGN_NOTHING))
-			first = LAG_VEC_AT(&m->hosts, struct lag_host_row, s->host).name;
+		if (s->basis == LAG_ALIGN_NOTHING && !silent++)
+			first_silent = s->host;
+		if (s->basis == LAG_ALIGN_WALL && !wall++)
+			first_wall = s->host;
 	}
 	if (silent) {
+		name_hosts(m, silent, first_silent, &of);
 		lag_merge_find(
 			m, 1, "clock_unjoined", LAG_ABOUT(LAG_NONE, LAG_NONE, silent),
-			"no operation joins the clocks of %zu hosts (%s, ...) to the others: "
-			"nothing is claimed about order and waiting between them",
-			silent, first ? first : "?");
+			"no operation joins %s to the others: nothing is claimed about order and "
+			"waiting between them",
+			lag_buf_text(&of));
+		lag_buf_release(&of);
 	}
 	if (wall) {
-		lag_merge_find(
-			m, 1, "clock_wall", LAG_ABOUT(LAG_NONE, LAG_NONE, wall),
-			"the clocks of %zu hosts (%s, ...) are only known by what their time "
-			"daemons say of them",
-			wall, first ? first : "?");
+		name_hosts(m, wall, first_wall, &of);
+		lag_merge_find(m, 1, "clock_wall", LAG_ABOUT(LAG_NONE, LAG_NONE, wall),
+			       "%s: only known by what the time daemon%s", lag_buf_text(&of),
+			       wall == 1 ? " says of it" : "s say of them");
+		lag_buf_release(&of);
 	}
 	if (clock->n_contradicted) {
 		lag_merge_find(m, 1, "clock_state",
 			       LAG_ABOUT(LAG_NONE, LAG_NONE, clock->n_contradicted),
-			       "%u hosts say that their clocks are nearer to UTC than they are, by "
-			       "up to %.3f ms",
-			       clock->n_contradicted, clock->contradicted_ns / 1e6);
+			       "%u host%s: the clock is said to be nearer to UTC than it is, by up "
+			       "to %.3f ms",
+			       clock->n_contradicted, clock->n_contradicted == 1 ? "" : "s",
+			       clock->contradicted_ns / 1e6);
 	}
 }
 
@@ -97,11 +115,11 @@ static void report(struct lag_merge *m)
 			"times around them were moved by up to %.1f us (--repair-order)",
 			clock->n_repaired, clock->n_pairs, clock->repair_max_ns / 1e3);
 	}
-	if (m->hosts.n > 1 && strncmp(clock->method, "collective", 10) != 0) {
-		lag_merge_find(m, 1, "clock_unaligned", LAG_ABOUT(LAG_NONE, LAG_NONE, m->hosts.n),
+	if (m->n_clocks > 1 && strncmp(clock->method, "collective", 10) != 0) {
+		lag_merge_find(m, 1, "clock_unaligned", LAG_ABOUT(LAG_NONE, LAG_NONE, m->n_clocks),
 			       "the clocks of %zu hosts were not aligned (method %s): order and "
 			       "waiting between hosts mean little",
-			       m->hosts.n, clock->method);
+			       m->n_clocks, clock->method);
 	}
 }
 
@@ -144,7 +162,7 @@ enum lag_status lag_merge_align(struct lag_merge *m, struct lag_err *err)
 		return st;
 	clip_rows(m);
 	report(m);
-	if (m->hosts.n > 1 && aligner == &lag_aligner_collective)
+	if (m->n_clocks > 1 && aligner == &lag_aligner_collective)
 		report_unjoined(m);
 	return LAG_OK;
 }

@@ -198,7 +198,7 @@ enum lag_status lag_observe(struct lag_merge *m, struct lag_observations *o, str
 		lag_observations_release(o);
 		return lag_err_set(err, st, "no memory for the clock's observations");
 	}
-	o->in = (struct lag_align_input){ .n_hosts = (uint32_t)m->hosts.n,
+	o->in = (struct lag_align_input){ .n_hosts = (uint32_t)m->n_clocks,
 					  .n_devices = m->n_devices,
 					  .device_host = m->device_host.items,
 					  .members = o->members.items,

@@ -64,6 +64,7 @@ static enum lag_status find_clock_steps(struct lag_merge *m, const struct lag_pr
 					struct lag_map *told)
 {
 	const struct lag_rec_clock_step *s;
+	char room[LAG_HOST_NAME_MAX];
 	uint64_t seen;
 
 	if (!LAG_PART_COUNT(&p->part, clock_step) || lag_map_find(told, p->host, &seen))
@@ -72,8 +73,7 @@ static enum lag_status find_clock_steps(struct lag_merge *m, const struct lag_pr
 	lag_merge_find(m, 1, "clock_step",
 		       LAG_ABOUT(p->rank, LAG_NONE, LAG_PART_COUNT(&p->part, clock_step)),
 		       "the clock of host %.100s was set while recording, first by %.6f s",
-		       LAG_VEC_AT(&m->hosts, struct lag_host_row, p->host).name,
-		       (double)s->step_ns / 1e9);
+		       lag_merge_host_name(m, p->host, room), (double)s->step_ns / 1e9);
 	return lag_map_set(told, p->host, 1);
 }
 

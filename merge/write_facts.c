@@ -68,13 +68,11 @@ static enum lag_status write_sources(struct lag_writer *w, struct lag_err *err)
 
 	for (size_t i = 0; i < w->m->hosts.n && st == LAG_OK; i++) {
 		const struct lag_host_row *h = &LAG_VEC_AT(&w->m->hosts, struct lag_host_row, i);
-		char unknown[32];
-		struct lag_value row[] = { LAG_INT((int64_t)i + 1), LAG_TEXT(h->name),
+		char room[LAG_HOST_NAME_MAX];
+		struct lag_value row[] = { LAG_INT((int64_t)i + 1),
+					   LAG_TEXT(lag_merge_host_name(w->m, (uint32_t)i, room)),
 					   LAG_TEXT(h->boot_id[0] ? h->boot_id : NULL) };
 
-		(void)snprintf(unknown, sizeof(unknown), "host-%zu", i + 1);
-		if (!h->name[0])
-			row[1] = LAG_TEXT(unknown);
 		st = lag_db_insert(w->db, LAG_TABLE_host, row, COUNT(row), err);
 	}
 	for (size_t i = w->m->old.n_sources; i < w->m->sources.n && st == LAG_OK; i++) {
