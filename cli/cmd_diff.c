@@ -8,6 +8,7 @@
 
 #include "cli/cmd.h"
 #include "schema/base/parse.h"
+#include "viz/analysis/diff_headline.h"
 #include "viz/analysis/diff_runs.h"
 #include "viz/model/diff_data.h"
 #include "viz/render/render.h"
@@ -73,33 +74,50 @@ static enum lag_status open_run(const char *path, const struct lag_model_opts *o
 	return lag_failed(st) ? st : lag_context_new(trace, opts, ctx, err);
 }
 
-/* JSON is one object, CSV one table; people get both tables. */
-static enum lag_status print(const struct lag_diff *diff, const struct lag_renderer *renderer,
-			     struct lag_err *err)
+static bool is_exact(const struct lag_renderer *renderer)
 {
+	return strcmp(renderer->name, "json") == 0 || strcmp(renderer->name, "csv") == 0;
+}
+
+/* JSON is one object, CSV the last table; people get all, what answers the question first. */
+static void render(const struct lag_renderer *renderer, const struct lag_table *const tables[3],
+		   struct lag_buf *out)
+{
+	static const char *const keys[] = { "headline", "summary", "changes" };
 	bool json = strcmp(renderer->name, "json") == 0, csv = strcmp(renderer->name, "csv") == 0;
 	struct lag_render_opts opts = { 0 };
+	const char *before = json ? "{" : "", *between = json ? ", " : "\n";
+
+	(void)setlocale(LC_CTYPE, "");
+	opts.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	for (int i = csv ? 2 : 0; i < 3; i++) {
+		if (!tables[i] || (i == 2 && !json && !csv && !tables[i]->n_rows))
+			continue;
+		lag_buf_puts(out, before);
+		before = between;
+		if (json)
+			lag_buf_printf(out, "\"%s\": ", keys[i]);
+		renderer->render(tables[i], NULL, &opts, out);
+	}
+	if (json)
+		lag_buf_puts(out, "}\n");
+}
+
+static enum lag_status print(const struct lag_diff *diff, const struct lag_table *headline,
+			     const struct lag_renderer *renderer, struct lag_err *err)
+{
 	struct lag_table summary, changes;
 	struct lag_buf out = { 0 };
 	enum lag_status st = lag_diff_summary_table(diff, &summary, err), made;
 
-	made = lag_diff_changes_table(diff, json || csv, &changes, st == LAG_OK ? err : NULL);
+	made = lag_diff_changes_table(diff, is_exact(renderer), &changes,
+				      st == LAG_OK ? err : NULL);
 	if (st == LAG_OK)
 		st = made;
-	(void)setlocale(LC_CTYPE, "");
-	opts.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	if (json)
-		lag_buf_puts(&out, "{\"summary\": ");
-	if (st == LAG_OK && !csv)
-		renderer->render(&summary, NULL, &opts, &out);
-	if (json)
-		lag_buf_puts(&out, ", \"changes\": ");
-	if (st == LAG_OK && !json && !csv && changes.n_rows)
-		lag_buf_putc(&out, '\n');
-	if (st == LAG_OK && (json || csv || changes.n_rows))
-		renderer->render(&changes, NULL, &opts, &out);
-	if (json)
-		lag_buf_puts(&out, "}\n");
+	if (st == LAG_OK) {
+		render(renderer, (const struct lag_table *const[]){ headline, &summary, &changes },
+		       &out);
+	}
 	if (st == LAG_OK && out.failed)
 		st = lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the output");
 	if (st == LAG_OK)
@@ -108,6 +126,23 @@ static enum lag_status print(const struct lag_diff *diff, const struct lag_rende
 	lag_table_release(&summary);
 	lag_table_release(&changes);
 	return st;
+}
+
+/* Names of columns that no view has would be taken for ones that are left out. */
+static enum lag_status check_ignored(const char *list, struct lag_err *err)
+{
+	for (const char *p = list; p && *p; p += strspn(p, ",")) {
+		size_t n = strcspn(p, ",");
+
+		if (!lag_diff_has_column(p, n) && !lag_diff_data_has_column(p, n)) {
+			return lag_err_set(err, LAG_ERR_USAGE,
+					   "--ignore: no table has a column '%.*s'; -F csv shows "
+					   "their names",
+					   (int)(n < 64 ? n : 64), p);
+		}
+		p += n;
+	}
+	return LAG_OK;
 }
 
 static int run(const struct lag_args *args)
@@ -120,17 +155,26 @@ static int run(const struct lag_args *args)
 	struct lag_context *a = NULL, *b = NULL;
 	struct lag_diff_opts opts = { 0 };
 	struct lag_err err = { 0 };
+	struct lag_table headline = { 0 };
 	struct lag_diff diff;
 	enum lag_status st = read_options(args, &opts, &renderer, &err);
+	/* Who asks for one view is spared what others take. */
+	bool whole = !lag_args_has(args, "views");
 	int code = LAG_EXIT_OK;
 
 	lag_diff_init(&diff, &opts);
+	if (st == LAG_OK)
+		st = check_ignored(opts.ignore, &err);
 	if (st == LAG_OK)
 		st = open_run(args->operands[0], &model, &a, &err);
 	if (st == LAG_OK)
 		st = open_run(args->operands[1], &model, &b, &err);
 	if (st == LAG_OK)
 		st = lag_diff_comparable(a, b, &err);
+	if (st == LAG_OK && whole) {
+		st = lag_diff_headline(a, b, is_exact(renderer), &headline, &diff.opts.step_ns,
+				       &err);
+	}
 	if (st == LAG_OK)
 		st = lag_diff_runs(&diff, a, b, lag_args_get(args, "views"), &err);
 	lag_context_free(a);
@@ -140,7 +184,7 @@ static int run(const struct lag_args *args)
 	if (st == LAG_OK)
 		st = lag_diff_finish(&diff, &err);
 	if (st == LAG_OK)
-		st = print(&diff, renderer, &err);
+		st = print(&diff, whole ? &headline : NULL, renderer, &err);
 	if (st == LAG_WARN) {
 		lag_say("diff: %s", err.text);
 		code = LAG_EXIT_UNSURE;
@@ -149,6 +193,7 @@ static int run(const struct lag_args *args)
 	} else if (diff.n_found) {
 		code = LAG_EXIT_FINDING;
 	}
+	lag_table_release(&headline);
 	lag_diff_release(&diff);
 	return code;
 }
@@ -170,10 +215,12 @@ const struct lag_cmd lag_cmd_diff = {
 	.name = "diff",
 	.summary = "Say what changed from one merged trace to another",
 	.operands = "A B",
-	.details = "Compares the tables of all analyses, row by row: rows of the same rank, step, "
-		   "kernel, members.\n\n"
-		   "Exit status: 0 equal, 1 differences, 2 a file or an option is unusable, 3 not "
-		   "comparable.\n",
+	.details =
+		"First whether the step became shorter and whose verdict changed; then the tables "
+		"of all analyses,\n"
+		"row by row: rows of the same rank, step, kernel, members.\n\n"
+		"Exit status: 0 equal, 1 differences, 2 a file or an option is unusable, 3 not "
+		"comparable.\n",
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),
 	.min_operands = 2,

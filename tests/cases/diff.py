@@ -74,6 +74,30 @@ def check_other_clock(t, a, tmp):
     t.check(any(c["view"] == "clock" for c in found), "the clock itself does not differ")
 
 
+def check_headline(t, a, b):
+    """The first table says whether the step became longer, and whose verdict changed."""
+    rows = json.loads(diff("-F", "json", a, b, code=1).stdout)["headline"]["rows"]
+    step, verdicts = rows[0], [r for r in rows if r["kind"] == "verdict"]
+    t.check(step["kind"] == "step" and step["b_ns"] - step["a_ns"] == step["difference_ns"] > 0, f"the step: {rows}")
+    for db, side in ((a, "a_ns"), (b, "b_ns")):
+        page = subprocess.run([LAGGARD, "report", "-F", "json", db], capture_output=True, text=True, check=False)
+        mean = [r["value_ns"] for r in json.loads(page.stdout)["rows"] if r["section"] == "step" and r["item"] == "mean"]
+        t.check(mean == [step[side]], f"the summary's step is another: {mean} {step}")
+    t.check([(r["rank"], r["a_text"]) for r in verdicts] == [(3, "not slow")] and
+            verdicts[0]["b_text"].startswith("chronic, 1."), f"verdicts: {verdicts}")
+    back = json.loads(diff("-F", "json", b, a, code=1).stdout)["headline"]["rows"]
+    t.check([r["b_text"] for r in back if r["kind"] == "verdict"] == ["not slow"], f"verdicts: {back}")
+    text = diff(a, b, code=1).stdout.splitlines()
+    t.check(text[2].startswith("step, mean ") and "+" in text[2] and any(x.startswith("rank 3 ") for x in text[:14]),
+            f"not first: {text[:14]}")
+    # Rows: the verdict first, what says how well a number is known last.
+    found = changes(a, b)
+    t.check(found[0]["column"] == "verdict", f"{found[0]}")
+    vague = [i for i, c in enumerate(found) if c["view"] in ("clock", "trust")
+             or any(x in c["column"] for x in ("error", "uncertainty", "bound_", "sigma"))]
+    t.check(vague == list(range(len(found) - len(vague), len(found))), "errors among changes")
+
+
 def check_straggler(t, a, b):
     views, top = summary("-n", "12", a, b)
     t.check(len(top) == 12, "--top")
@@ -100,7 +124,7 @@ def check_straggler(t, a, b):
     t.check(all(abs(float(c["difference"])) > 0.2 * max(abs(float(c["a"])), abs(float(c["b"]))) for c in some
                 if c["difference"]), "within the tolerance")
     t.check(len(changes("-T", "0.2", a, b)) == len(some), "20% is not 0.2")
-    only = changes("-V", "kernels", "-i", "total_ns,kernels.share,steps.mean_ns", a, b)
+    only = changes("-V", "kernels", "-i", "total_ns,kernels.share,steps.step_ns", a, b)
     columns = {c["column"] for c in only}
     t.check("mean_ns" in columns and not columns & {"total_ns", "share"}, f"ignored: {columns}")
     t.check({c["view"] for c in only} == {"kernels"}, "--views")
@@ -148,7 +172,8 @@ def check_refusals(t, tmp, a):
     t.check("rank 1" in diff(a, missing, code=3).stderr, "a rank without a record")
     (tmp / "text.db").write_text("no database")
     for words in ((a, tmp / "absent.db"), (tmp / "text.db", a), ("-T", "2", a, a), ("-T", "x", a, a), ("-F", "x", a, a),
-                  ("-V", "nonsense", a, a), ("-V", "", a, a), ("-V", ",", a, a), ("-n", "-1", a, a), (a,)):
+                  ("-V", "nonsense", a, a), ("-V", "", a, a), ("-V", ",", a, a), ("-i", "nonsense", a, a),
+                  ("-i", "kernels.rank_x", a, a), ("-n", "-1", a, a), (a,)):
         done = diff(*words, code=2)
         t.check(done.stderr.count("\n") == 1 and not done.stdout, f"{words}: {done.stderr}")
 
@@ -161,7 +186,9 @@ def main():
         a = make(tmp, "a")
         check_same(t, a, tmp)
         check_other_clock(t, a, tmp)
-        check_straggler(t, a, make(tmp, "b", "--slow", "3:1.3"))
+        slow = make(tmp, "b", "--slow", "3:1.3")
+        check_headline(t, a, slow)
+        check_straggler(t, a, slow)
         check_edits(t, a)
         check_refusals(t, tmp, a)
     t.end()

@@ -101,16 +101,16 @@ static void changes_come_by_size(void **state)
 	add(&p.b, 3, "y", 10, 0.5, "a");
 	expect_counts(compare(&p, "rank"), 0, 2, 1, 1);
 	assert_int_equal(p.diff.n_found, 5);
-	/* 900 of 3130; a row that has a sixth of the shares; 10 of 3130; the texts. */
-	assert_string_equal(change(&p, 0)->row, "rank 1");
-	assert_string_equal(change(&p, 0)->column, "time_ns");
-	assert_true(change(&p, 0)->b.i - change(&p, 0)->a.i == 900);
-	assert_int_equal(change(&p, 1)->kind, LAG_DIFF_REMOVED);
-	assert_string_equal(change(&p, 1)->row, "rank 2");
-	assert_int_equal(change(&p, 2)->kind, LAG_DIFF_ADDED);
-	assert_string_equal(change(&p, 3)->column, "time_ns");
-	/* Texts in the order of columns: rank 0 and 1 keep their names. */
-	assert_string_equal(change(&p, 4)->column, "verdict");
+	/* The verdict; 900 of 3130; a row that has a sixth of the shares; 10 of 3130. */
+	assert_string_equal(change(&p, 0)->column, "verdict");
+	assert_string_equal(change(&p, 0)->row, "rank 0");
+	assert_string_equal(change(&p, 1)->row, "rank 1");
+	assert_string_equal(change(&p, 1)->column, "time_ns");
+	assert_true(change(&p, 1)->b.i - change(&p, 1)->a.i == 900);
+	assert_int_equal(change(&p, 2)->kind, LAG_DIFF_REMOVED);
+	assert_string_equal(change(&p, 2)->row, "rank 2");
+	assert_int_equal(change(&p, 3)->kind, LAG_DIFF_ADDED);
+	assert_string_equal(change(&p, 4)->column, "time_ns");
 	end(&p);
 }
 

@@ -95,6 +95,19 @@ static bool chosen(const char *list, const struct lag_analysis *analysis)
 	return !list;
 }
 
+bool lag_diff_has_column(const char *entry, size_t n)
+{
+	for (size_t v = 0; v < N_VIEWS; v++) {
+		const struct lag_analysis *a = views[v].analysis;
+
+		for (size_t c = 0; c < a->n_columns; c++) {
+			if (lag_diff_names(entry, n, a->name, a->columns[c].name))
+				return true;
+		}
+	}
+	return false;
+}
+
 static enum lag_status check_list(const char *list, struct lag_err *err)
 {
 	if (list && !list[strspn(list, ",")])
@@ -237,7 +250,9 @@ static void put_for_people(struct lag_table *out, const struct lag_diff_change *
 {
 	struct lag_cell d = difference(c);
 
-	lag_table_text(out, c->kind == LAG_DIFF_CHANGED ? c->column : what);
+	lag_table_text(out, c->kind != LAG_DIFF_CHANGED ? what
+			    : c->title && c->title[0]   ? c->title
+							: c->column);
 	put_formatted(out, c, &c->a, false);
 	put_formatted(out, c, &c->b, false);
 	put_formatted(out, c, &d, true);

@@ -11,6 +11,9 @@
 enum lag_status lag_diff_comparable(struct lag_context *a, struct lag_context *b,
 				    struct lag_err *err) LAG_MUST_USE;
 
+/* Does a compared table have the column that n bytes name, "start_ns" or "kernels.share"? */
+bool lag_diff_has_column(const char *entry, size_t n);
+
 /* Adds a view for each analysis in `names` ("kernels,steps"; NULL = all). LAG_ERR_USAGE: no such one. */
 enum lag_status lag_diff_runs(struct lag_diff *diff, struct lag_context *a, struct lag_context *b,
 			      const char *names, struct lag_err *err) LAG_MUST_USE;

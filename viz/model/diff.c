@@ -55,17 +55,23 @@ static struct lag_diff_view *current(struct lag_diff *diff)
 	return &LAG_VEC_AT(&diff->views, struct lag_diff_view, diff->views.n - 1);
 }
 
+bool lag_diff_names(const char *entry, size_t n, const char *view, const char *column)
+{
+	size_t n_view = strlen(view), n_column = strlen(column);
+
+	return (n == n_column && memcmp(entry, column, n) == 0) ||
+	       (n == n_view + 1 + n_column && memcmp(entry, view, n_view) == 0 &&
+		entry[n_view] == '.' && memcmp(entry + n_view + 1, column, n_column) == 0);
+}
+
 bool lag_diff_ignores(const struct lag_diff *diff, const char *column)
 {
 	const char *view = LAG_VEC_AT(&diff->views, struct lag_diff_view, diff->views.n - 1).name;
-	size_t n_view = strlen(view), n_column = strlen(column);
 
 	for (const char *p = diff->opts.ignore; p && *p; p += strspn(p, ",")) {
 		size_t n = strcspn(p, ",");
 
-		if ((n == n_column && memcmp(p, column, n) == 0) ||
-		    (n == n_view + 1 + n_column && memcmp(p, view, n_view) == 0 &&
-		     p[n_view] == '.' && memcmp(p + n_view + 1, column, n_column) == 0))
+		if (lag_diff_names(p, n, view, column))
 			return true;
 		p += n;
 	}
@@ -105,6 +111,8 @@ static int by_weight(const void *left, const void *right)
 {
 	const struct lag_diff_change *a = left, *b = right;
 
+	if (a->tier != b->tier)
+		return a->tier < b->tier ? -1 : 1;
 	if (a->weight > b->weight || a->weight < b->weight)
 		return a->weight > b->weight ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
@@ -286,18 +294,47 @@ static void sum_columns(struct match *m)
 	}
 }
 
+/* By what a column says: verdicts first; how well something is known never hides what it is. */
+static int tier_of(const struct match *m, const char *column)
+{
+	static const char *const vague[] = { "error", "uncertainty", "bound_", "sigma" };
+	const char *view = current(m->diff)->name;
+
+	if (strcmp(column, "verdict") == 0)
+		return 0;
+	if (strcmp(view, "clock") == 0 || strcmp(view, "trust") == 0)
+		return 2;
+	for (size_t i = 0; i < sizeof(vague) / sizeof(vague[0]); i++) {
+		if (strstr(column, vague[i]))
+			return 2;
+	}
+	return 1;
+}
+
+/* A time that is nothing beside a step is no large change, though it be all of its column. */
+static double weigh(const struct match *m, double change, size_t column)
+{
+	double floor = (double)m->diff->opts.step_ns / 1000;
+
+	if (!(m->sums[column] > 0))
+		return 0;
+	if (m->a->columns[column].unit != LAG_UNIT_NS)
+		floor = 0;
+	return change / m->sums[column] * (change > 0 ? change / (change + floor) : 0);
+}
+
 static void add_row(struct match *m, enum lag_diff_kind kind, const struct lag_table *t, size_t row)
 {
-	struct lag_diff_change change = { .kind = kind,
-					  .a = { .null = true },
-					  .b = { .null = true } };
+	struct lag_diff_change change = {
+		.kind = kind, .a = { .null = true }, .b = { .null = true }, .tier = tier_of(m, "")
+	};
 	struct lag_buf label = { 0 };
 
 	for (size_t c = 0; c < t->n_columns; c++) {
 		double x = fabs(lag_diff_number(lag_table_cell(t, row, c), t->columns[c].unit));
 
-		if (m->sums[c] > 0 && m->compared[c] && x / m->sums[c] > change.weight)
-			change.weight = x / m->sums[c];
+		if (m->compared[c] && weigh(m, x, c) > change.weight)
+			change.weight = weigh(m, x, c);
 	}
 	write_label(m, t, row, &label);
 	change.row = label.text;
@@ -319,9 +356,12 @@ static bool compare_rows(struct match *m, size_t row_a, size_t row_b)
 		const struct lag_cell *a = lag_table_cell(m->a, row_a, c);
 		const struct lag_cell *b = lag_table_cell(m->b, row_b, c);
 		enum lag_unit unit = m->a->columns[c].unit;
-		struct lag_diff_change change = {
-			.column = m->a->columns[c].name, .unit = unit, .a = *a, .b = *b
-		};
+		struct lag_diff_change change = { .column = m->a->columns[c].name,
+						  .title = m->a->columns[c].title,
+						  .tier = tier_of(m, m->a->columns[c].name),
+						  .unit = unit,
+						  .a = *a,
+						  .b = *b };
 
 		if (!m->compared[c] || lag_diff_cells_equal(m->diff, a, b, unit))
 			continue;
@@ -329,10 +369,8 @@ static bool compare_rows(struct match *m, size_t row_a, size_t row_b)
 			write_label(m, m->a, row_a, &label);
 		same = false;
 		change.row = label.text ? label.text : (char[]){ "" };
-		if (m->sums[c] > 0) {
-			change.weight = fabs(lag_diff_number(a, unit) - lag_diff_number(b, unit)) /
-					m->sums[c];
-		}
+		change.weight =
+			weigh(m, fabs(lag_diff_number(a, unit) - lag_diff_number(b, unit)), c);
 		lag_diff_add(m->diff, &change);
 	}
 	m->diff->failed = m->diff->failed || label.failed;

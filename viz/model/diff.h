@@ -12,6 +12,7 @@ struct lag_diff_opts {
 	const char
 		*ignore; /* "start_ns,kernels.share": columns that are not compared; NULL = none */
 	size_t n_top;    /* changes kept, the biggest; 0 = all, up to LAG_DIFF_CHANGES_MAX */
+	int64_t step_ns; /* mean step; changes of less than a thousandth of it weigh little; 0 = unknown */
 };
 
 #define LAG_DIFF_CHANGES_MAX ((size_t)1 << 20)
@@ -28,10 +29,12 @@ struct lag_diff_change {
 	uint32_t view;      /* index into views */
 	char *row;          /* what the row is of: "rank 3, step 7"; owned */
 	const char *column; /* NULL for rows; static */
+	const char *title;  /* the column's, for people; NULL = its name */
+	int tier; /* what tells most comes first: 0 verdicts, 1 all else, 2 errors of numbers */
 	enum lag_unit unit;
 	struct lag_cell a, b; /* null in rows; texts are owned */
-	/* What orders changes: the difference as a share of the sum of its column over both sides; that of
-	 * a row is its largest column's, that of texts 0. */
+	/* What orders changes of a tier: the difference as a share of the sum of its column over both
+	 * sides; that of a row is its largest column's, that of texts 0. */
 	double weight;
 	uint64_t order; /* of being found */
 };
@@ -55,6 +58,9 @@ void lag_diff_release(struct lag_diff *diff);
 
 /* Begins a view; its index. What follows is counted in it. */
 uint32_t lag_diff_begin(struct lag_diff *diff, const char *name);
+
+/* Do n bytes of a list of columns, "start_ns" or "kernels.share", name this one? */
+bool lag_diff_names(const char *entry, size_t n, const char *view, const char *column);
 
 /* Is the column of the current view left out? */
 bool lag_diff_ignores(const struct lag_diff *diff, const char *column);

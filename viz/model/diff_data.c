@@ -76,6 +76,17 @@ static const struct view views[] = {
 	VIEW("data.nccl_op", NULL, lag_sql_diff_op, op_columns),
 };
 
+bool lag_diff_data_has_column(const char *entry, size_t n)
+{
+	for (size_t v = 0; v < sizeof(views) / sizeof(views[0]); v++) {
+		for (size_t c = 0; c < views[v].n_columns; c++) {
+			if (lag_diff_names(entry, n, views[v].name, views[v].columns[c].name))
+				return true;
+		}
+	}
+	return false;
+}
+
 struct row {
 	int64_t rank, lane, number; /* number: in its lane, from 1 */
 	char *name;

@@ -15,4 +15,7 @@
 enum lag_status lag_diff_data(struct lag_diff *diff, struct lag_db *a, struct lag_db *b,
 			      struct lag_err *err) LAG_MUST_USE;
 
+/* Does a table of events have the column that n bytes name, "bytes" or "data.gpu_event.bytes"? */
+bool lag_diff_data_has_column(const char *entry, size_t n);
+
 #endif
