@@ -231,6 +231,14 @@ HOSTILE_SQL = [
 ]
 
 
+def check_step_by(path):
+    """An annotation that is nowhere is said to be, and steps are found as without it."""
+    (row,) = [r for r in rows_of("trust", path, "--step-by", "nosuchname", code=1) if r["kind"] == "step_by"]
+    assert 'no annotation begins with "nosuchname"' in row["text"], row
+    assert b'no annotation begins with "nosuchname"' in report("steps", path, "--step-by", "nosuchname")
+    assert not [r for r in rows_of("trust", path, "--step-by", "step") if r["kind"] == "step_by"]
+
+
 def check_hostile(folder):
     path = os.path.join(folder, "hostile.db")
     for sql in HOSTILE_SQL:
@@ -257,6 +265,7 @@ def main():
         check_formats(path)
         check_numbers(path)
         check_refusals(folder, path)
+        check_step_by(path)
         missing = os.path.join(folder, "missing.db")
         Maker(missing, missing=True).db.close()
         doc = json.loads(report(missing, "-F", "json", code=1))

@@ -279,6 +279,38 @@ static void steps_and_ranks_are_chosen_by_number(void **state)
 	assert_int_equal(lag_context_new(tb_finish(&tb), &bad, &ctx, &err), LAG_ERR_USAGE);
 }
 
+/* Against the others, not against a mean that the rank itself is part of; and who waits is not slow. */
+static void the_slowest_rank_is_compared_with_the_others(void **state)
+{
+	static const int all[] = { 0, 1, 2 };
+	struct trace_builder tb;
+	struct lag_context *ctx;
+	struct lag_table t;
+	uint32_t comm;
+
+	(void)state;
+	tb_init(&tb, 3, 3);
+	comm = tb_comm(&tb, "dp", all, 3);
+	for (int r = 0; r < 3; r++) {
+		tb_kernel(&tb, r, 7, "gemm", 0, r == 2 ? 1250 : 1000);
+		tb_op(&tb, comm, r, LAG_FUNC_ALL_REDUCE, 0, -1, 4096, r == 2 ? 1250 : 1000, 1500);
+	}
+	ctx = context(&tb, NULL);
+	run("kernels", ctx, &t);
+	assert_int_equal(t.n_rows, 2);
+	for (size_t i = 0; i < 2; i++) {
+		if (!strcmp(cell(&t, i, "class")->text, "compute")) {
+			assert_int_equal(cell(&t, i, "slowest_rank")->i, 2);
+			assert_true(fabs(cell(&t, i, "slowest_ratio")->d - 1.25) < 1e-9);
+		} else {
+			assert_true(cell(&t, i, "slowest_rank")->null);
+			assert_true(cell(&t, i, "slowest_ratio")->null);
+		}
+	}
+	lag_table_release(&t);
+	lag_context_free(ctx);
+}
+
 static void every_analysis_survives_an_empty_trace_and_a_lone_rank(void **state)
 {
 	struct trace_builder tb;
@@ -331,6 +363,7 @@ int main(void)
 		cmocka_unit_test(a_missing_member_withholds_wait_transfer_and_bandwidth),
 		cmocka_unit_test(waits_tell_own_time_from_exposed_time),
 		cmocka_unit_test(steps_and_ranks_are_chosen_by_number),
+		cmocka_unit_test(the_slowest_rank_is_compared_with_the_others),
 		cmocka_unit_test(every_analysis_survives_an_empty_trace_and_a_lone_rank),
 		cmocka_unit_test(summary_time_adds_up_to_the_step),
 	};

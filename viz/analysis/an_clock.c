@@ -64,6 +64,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	if (t->n_clock) {
 		lag_table_note(out,
 			       "between ranks of one host only what is their devices' own counts");
+		lag_table_note(
+			out, "offset: to be added to recorded times; from: since the trace's first "
+			     "event, before it where the map is older");
 		lag_table_note(out,
 			       "bounds are of hosts, and null where nothing bounds them; from is "
 			       "null where a map always holds");

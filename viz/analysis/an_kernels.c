@@ -18,8 +18,10 @@ static const struct lag_column columns[] = {
 	{ "p95_ns", "p95", LAG_UNIT_NS, "launches" },
 	{ "max_ns", "max", LAG_UNIT_NS, "launches" },
 	{ "n_ranks", "ranks", LAG_UNIT_COUNT, NULL },
-	{ "slowest_rank", "slowest", LAG_UNIT_ID, "rank with the largest mean" },
-	{ "slowest_ratio", "ratio", LAG_UNIT_RATIO, "its mean to the mean of all launches" },
+	{ "slowest_rank", "slowest", LAG_UNIT_ID,
+	  "rank with the largest mean; communication waits inside: null" },
+	{ "slowest_ratio", "ratio", LAG_UNIT_RATIO,
+	  "its mean to the mean of the other ranks' launches" },
 };
 
 struct kernel {
@@ -29,7 +31,7 @@ struct kernel {
 	int64_t total_ns;
 	/* Of the rank that is read now, and of the slowest so far. */
 	uint32_t r;
-	int64_t rank_total_ns, rank_n, n_ranks, slowest;
+	int64_t rank_total_ns, rank_n, n_ranks, slowest, slowest_total_ns, slowest_n;
 	double slowest_mean;
 };
 
@@ -44,6 +46,8 @@ static void close_rank(const struct lag_trace *t, struct kernel *k)
 	if (mean > k->slowest_mean) {
 		k->slowest_mean = mean;
 		k->slowest = t->ranks[k->r].rank;
+		k->slowest_total_ns = k->rank_total_ns;
+		k->slowest_n = k->rank_n;
 	}
 	k->rank_total_ns = k->rank_n = 0;
 }
@@ -85,6 +89,15 @@ static int by_total(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
+/* The slowest rank's mean to that of the others' launches. */
+static double v_others(const struct kernel *k)
+{
+	double others_ns = (double)(k->total_ns - k->slowest_total_ns);
+	double n = (double)((int64_t)k->durations.n - k->slowest_n);
+
+	return others_ns > 0 ? k->slowest_mean * n / others_ns : NAN;
+}
+
 static void write_rows(const struct lag_trace *t, struct lag_vec *kernels, struct lag_table *out)
 {
 	static const char *const classes[] = { "compute", "communication", "copy" };
@@ -99,6 +112,8 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *kernels, struc
 	for (size_t i = 0; i < kernels->n; i++) {
 		struct kernel *k = &LAG_VEC_AT(kernels, struct kernel, i);
 		int64_t mean = lag_sample_mean(&k->durations);
+		/* Whose communication takes longest has waited longest: that is no slowness. */
+		bool compared = k->n_ranks > 1 && k->class != LAG_CLASS_COMM;
 
 		lag_table_row(out);
 		lag_table_text(out, lag_trace_text(t, k->name));
@@ -111,9 +126,8 @@ static void write_rows(const struct lag_trace *t, struct lag_vec *kernels, struc
 		lag_table_int(out, lag_sample_quantile(&k->durations, 0.95));
 		lag_table_int(out, lag_sample_quantile(&k->durations, 1));
 		lag_table_int(out, k->n_ranks);
-		lag_table_int(out, k->n_ranks > 1 ? k->slowest : LAG_NONE);
-		lag_table_real(out,
-			       k->n_ranks > 1 && mean > 0 ? k->slowest_mean / (double)mean : NAN);
+		lag_table_int(out, compared ? k->slowest : LAG_NONE);
+		lag_table_real(out, compared ? v_others(k) : NAN);
 	}
 }
 
@@ -139,6 +153,10 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	lag_vec_release(&kernels);
 	lag_map_release(&map);
 	lag_table_note(out, "sums of durations: work that overlaps counts twice here");
+	lag_table_note(
+		out,
+		"ratio: the slowest rank's mean to that of the other ranks' launches, whatever "
+		"their stage; communication has none, its longest kernel has waited longest");
 	if (lag_failed(status))
 		return lag_err_set(err, status, "kernels: no memory");
 	return LAG_OK;

@@ -130,6 +130,13 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 		"arriving last (waiting caused, steps last) explains, it does not accuse; root of "
 		"waiting is what the replay without a rank's slowness saves the others");
 	note_contention(lag_context_trace(ctx), all, out);
+	lag_table_note(
+		out,
+		"waiting caused, contention: summed over the other ranks and all whole steps; root "
+		"of waiting: over the other ranks and all steps; cost and its error: of one step");
+	lag_table_note(out,
+		       "+/-: part of the cost that may be the GPU's own nature, one sigma of how "
+		       "sound ones differ");
 	lag_table_note(out,
 		       "cost: mean step as measured minus the replay in which the rank is like its "
 		       "peers; computed for accused ranks only");

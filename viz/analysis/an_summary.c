@@ -260,6 +260,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	struct lag_mean_step mean;
 	struct lag_findings findings;
 	enum lag_status status;
+	size_t n_gains = 0;
 
 	if (!pipeline)
 		return err->status;
@@ -282,7 +283,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_note(out, "who is late and what the replay wins: of the whole run, and "
 				    "as shares of its mean step");
 	}
-	if (findings.found.n > 1)
+	for (size_t i = 0; i < findings.found.n; i++)
+		n_gains += LAG_VEC_AT(&findings.found, struct lag_found, i).gain_ns != LAG_NONE;
+	if (n_gains > 1)
 		lag_table_note(out, "findings overlap: what they win must not be added");
 	if (!pipeline->n_groups)
 		lag_table_note(out, "pipeline bubble: n/a, no pipeline was found");

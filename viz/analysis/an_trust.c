@@ -178,14 +178,32 @@ static void unrecorded(const struct lag_trace *t, struct lag_table *out)
 	lag_buf_release(&text);
 }
 
+/* What recordings that begin or end at different times mean for the steps. */
+static const char *counted(const struct lag_steps *steps)
+{
+	size_t n_whole = 0;
+
+	for (size_t s = 0; s < steps->n_steps; s++)
+		n_whole += steps->steps[s].complete;
+	if (steps->n_steps == 0)
+		return "there is no step";
+	if (n_whole == 0)
+		return "no step is whole on every rank, so that all are counted";
+	if (steps->n_steps == 1)
+		return "the one step is counted: whether some rank has only a part of it cannot be "
+		       "told";
+	return "steps that some rank has only a part of are in no statistics";
+}
+
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)
 {
 	const struct lag_trace *t = lag_context_trace(ctx);
 	const struct lag_waits *waits = lag_context_waits(ctx, err);
+	const struct lag_steps *steps = waits ? lag_context_steps(ctx, err) : NULL;
 	struct lag_buf text = { 0 };
 	enum lag_status status;
 
-	if (!waits)
+	if (!steps)
 		return err->status;
 	status = unfinished(t, out, err);
 	if (lag_failed(status))
@@ -193,10 +211,12 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	missing_ranks(t, out);
 	if (lag_window_tells(t)) {
 		lag_window_text(t, &text);
-		lag_buf_puts(&text, "; steps that reach out of it are in no statistics");
+		lag_buf_printf(&text, "; %s", counted(steps));
 		row(out, 1, "window", LAG_NONE, LAG_NONE, lag_buf_text(&text));
 		lag_buf_clear(&text);
 	}
+	if (steps->given_missed)
+		row(out, 1, "step_by", LAG_NONE, LAG_NONE, steps->label);
 	losses(ctx, t, out);
 	processes(ctx, t, out);
 	quarantined(ctx, t, out);

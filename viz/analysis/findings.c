@@ -162,7 +162,7 @@ static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_s
 	const struct lag_straggler *s = &all->ranks[r];
 	int64_t rank = lag_context_trace(ctx)->ranks[r].rank;
 	struct lag_found *f = add(out, "straggler", s->step_cost_ns, run->step_ns, rank);
-	char who[160], ratio[48] = "";
+	char who[160], ratio[48] = "", error[48] = "";
 
 	if (!f)
 		return LAG_ERR_SYSTEM;
@@ -172,12 +172,16 @@ static enum lag_status add_straggler(struct lag_context *ctx, const struct lag_s
 			       "%s: slow rank or heavy stage, cannot tell without a peer", who);
 		return LAG_OK;
 	}
+	if (s->step_cost_error_ns != LAG_NONE && s->step_cost_ns > 0) {
+		(void)snprintf(error, sizeof(error), "; cost +/- %.0f %%",
+			       100 * (double)s->step_cost_error_ns / (double)s->step_cost_ns);
+	}
 	if (isfinite(s->ratio) && s->cause != LAG_CAUSE_HOST)
 		(void)snprintf(ratio, sizeof(ratio), ", %.2fx its peers", s->ratio);
 	(void)snprintf(f->text, sizeof(f->text), "%s: %s%s, %s (%u of %u steps)%s", who,
 		       s->cause ? lag_cause_name(s->cause) : "slow", ratio,
 		       lag_verdict_name(s->verdict), s->steps_slow, s->steps_seen,
-		       all->withheld[0] ? "; its cost is withheld" : "");
+		       all->withheld[0] ? "; its cost is withheld" : error);
 	return LAG_OK;
 }
 

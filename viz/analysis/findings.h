@@ -8,7 +8,7 @@
 
 struct lag_found {
 	const char *item; /* kind: "straggler", "imbalance", "exposed_comm", ... */
-	char text[256];
+	char text[320];
 	int64_t gain_ns; /* of one step; LAG_NONE not known */
 	double share;    /* of the mean step that the gain was worked out on; NaN not known */
 	int64_t rank;    /* LAG_NONE none */

@@ -293,6 +293,17 @@ static void drop_empty(struct lag_steps *out, const struct lag_trace *trace)
 	out->n_steps = kept;
 }
 
+/* The user's annotation marks nothing: whatever stands for steps now is not what was asked for. */
+static void say_missed(const char *step_by, struct lag_steps *out)
+{
+	char found[sizeof(out->label)];
+
+	out->given_missed = true;
+	(void)snprintf(found, sizeof(found), "%s", out->label);
+	(void)snprintf(out->label, sizeof(out->label),
+		       "no annotation begins with \"%.60s\"; %.150s", step_by, found);
+}
+
 static enum lag_status find_marks(const struct lag_trace *trace, const char *step_by,
 				  struct lag_vec *marks, struct lag_steps *out)
 {
@@ -306,6 +317,8 @@ static enum lag_status find_marks(const struct lag_trace *trace, const char *ste
 	}
 	if (!lag_failed(status) && marks->n == 0)
 		status = mark_windows(trace, marks, out);
+	if (step_by && out->source != LAG_STEPS_RANGE)
+		say_missed(step_by, out);
 	return status;
 }
 

@@ -33,7 +33,8 @@ struct lag_step {
 
 struct lag_steps {
 	enum lag_steps_source source;
-	char label[160]; /* how they were found, for people */
+	char label[256];   /* how they were found, for people */
+	bool given_missed; /* the annotation that was asked for is nowhere; the label says so */
 	struct lag_step *steps;
 	size_t n_steps;
 	struct lag_step_span *spans; /* [step * n_ranks + r] */
