@@ -271,24 +271,26 @@ static void sum_up(const struct lag_trace *trace, struct lag_steps *out)
 	}
 }
 
-/* A step that no rank has GPU work in is none. */
-static void drop_empty(struct lag_steps *out, const struct lag_trace *trace)
+/* A step that no rank has finished GPU work in is none, and what still ran in it is in no step. `place`
+ * has room for an index a step. */
+static void drop_empty(struct lag_steps *out, const struct lag_trace *trace, int32_t *place)
 {
 	size_t kept = 0;
 
 	for (size_t s = 0; s < out->n_steps; s++) {
+		place[s] = -1;
 		if (out->steps[s].start_ns == LAG_NONE)
 			continue;
 		if (kept != s) {
 			out->steps[kept] = out->steps[s];
 			memcpy(&out->spans[kept * out->n_ranks], &out->spans[s * out->n_ranks],
 			       out->n_ranks * sizeof(*out->spans));
-			for (size_t i = 0; i < trace->n_gpu; i++) {
-				if (out->of_gpu[i] == (int32_t)s)
-					out->of_gpu[i] = (int32_t)kept;
-			}
 		}
-		kept++;
+		place[s] = (int32_t)kept++;
+	}
+	for (size_t i = 0; i < trace->n_gpu && kept < out->n_steps; i++) {
+		if (out->of_gpu[i] >= 0)
+			out->of_gpu[i] = place[out->of_gpu[i]];
 	}
 	out->n_steps = kept;
 }
@@ -352,15 +354,17 @@ enum lag_status lag_steps_find(const struct lag_trace *trace, const char *step_b
 		tile(trace, out, r, order, n);
 		status = mark_cut(trace, out, r);
 	}
-	free(order);
 	if (!lag_failed(status))
 		status = lag_steps_cut_edges(trace, out);
+	if (!lag_failed(status)) {
+		sum_up(trace, out);
+		drop_empty(out, trace, order);
+	}
+	free(order);
 	if (lag_failed(status)) {
 		lag_steps_release(out);
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the steps");
 	}
-	sum_up(trace, out);
-	drop_empty(out, trace);
 	return LAG_OK;
 }
 

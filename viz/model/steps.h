@@ -39,7 +39,7 @@ struct lag_steps {
 	size_t n_steps;
 	struct lag_step_span *spans; /* [step * n_ranks + r] */
 	size_t n_ranks;
-	int32_t *of_gpu; /* step index of each gpu event, -1 = none */
+	int32_t *of_gpu; /* step of each gpu event: an index below n_steps, -1 = none */
 };
 
 static inline const struct lag_step_span *lag_steps_span(const struct lag_steps *steps, size_t step,
