@@ -218,6 +218,10 @@ HOSTILE_SQL = [
     "UPDATE rank SET host_id = 40",
     "UPDATE clock_map SET host_id = 40",
     "UPDATE clock_map SET bound_lo_ns = -9223372036854775807, bound_hi_ns = 9223372036854775807",
+    "UPDATE clock_map SET bound_lo_ns = 9000000000000000000, bound_hi_ns = -9000000000000000000",
+    "UPDATE clock_map SET from_ns = -9223372036854775807, offset_ns = 9223372036854775807, own_ns = -5",
+    "INSERT INTO loss (process_id, kind, reason, count) SELECT id, 'kernel', 'full', 9223372036854775807 FROM process",
+    "UPDATE gpu_event SET start_ns = -9223372036854775808 WHERE id % 2",
     "UPDATE nvtx_range SET end_ns = NULL",
     "UPDATE nvtx_range SET start_ns = start_ns + 5000000000",
     "UPDATE nccl_launch SET start_ns = NULL",
@@ -240,7 +244,7 @@ def check_step_by(path):
 
 
 def check_hostile(folder):
-    path = os.path.join(folder, "hostile.db")
+    whole, path = os.path.join(folder, "two.db"), os.path.join(folder, "hostile.db")
     for sql in HOSTILE_SQL:
         if os.path.exists(path):
             os.remove(path)
@@ -256,6 +260,10 @@ def check_hostile(folder):
                 check_document(json.loads(done.stdout), name)
             else:
                 assert done.stderr.count(b"\n") == 1, (sql, name, done.stderr)
+        for command in (("diff", "-d", whole, path), ("diff", "-d", path, whole), ("export", "-q", "-o", "-", path)):
+            done = subprocess.run([LAGGARD, *command], capture_output=True, check=False, timeout=60)
+            assert done.returncode in (0, 1, 2, 3), (sql, command, done.returncode, done.stderr)
+            assert done.returncode != 2 or done.stderr.count(b"\n") == 1, (sql, command, done.stderr)
 
 
 def main():

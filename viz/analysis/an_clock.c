@@ -44,10 +44,7 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		lag_table_int(out, c->offset_ns);
 		lag_table_real(out, c->drift_ppm);
 		lag_table_int(out, c->uncertainty_ns);
-		lag_table_int(out, bounded && (c->bound_lo_ns >= 0 ||
-					       c->bound_hi_ns < INT64_MAX + c->bound_lo_ns)
-					   ? c->bound_hi_ns - c->bound_lo_ns
-					   : LAG_NONE);
+		lag_table_int(out, bounded ? c->bound_hi_ns - c->bound_lo_ns : LAG_NONE);
 		lag_table_int(out, c->bound_lo_ns);
 		lag_table_int(out, c->bound_hi_ns);
 		lag_table_text(out, c->method);

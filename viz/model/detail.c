@@ -11,9 +11,8 @@
 #include "viz/model/detail_gpu.sql.h"
 #include "viz/model/detail_name.sql.h"
 #include "viz/model/detail_size.sql.h"
+#include "viz/model/interval.h"
 #include "viz/model/trace_build.h"
-
-#define TIME_MAX ((int64_t)1 << 61)
 
 /* A name looked up before: a kernel's (kind 0), or what stands for others'. */
 struct name {
@@ -309,8 +308,8 @@ static enum lag_status read_event(struct lag_detail *d, uint32_t r, struct lag_g
 	if (st != LAG_OK)
 		return st;
 	*event = (struct lag_gpu_event){
-		.start_ns = start_ns - origin,
-		.end_ns = end_ns == LAG_NONE ? LAG_NONE : end_ns - origin,
+		.start_ns = lag_ns_sub(start_ns, origin),
+		.end_ns = end_ns == LAG_NONE ? LAG_NONE : lag_ns_sub(end_ns, origin),
 		.launch_start_ns = LAG_NONE,
 		.launch_end_ns = LAG_NONE,
 		.bytes = lag_stmt_int(row, 8),
@@ -328,8 +327,8 @@ static enum lag_status read_event(struct lag_detail *d, uint32_t r, struct lag_g
 	};
 	if (!lag_stmt_is_null(row, 10) || (kernel && name->comm))
 		event->class = LAG_CLASS_COMM;
-	if (event->lane == UINT32_MAX || start_ns <= -TIME_MAX ||
-	    (end_ns != LAG_NONE && (end_ns < start_ns || end_ns >= TIME_MAX)))
+	if (event->lane == UINT32_MAX || start_ns <= -LAG_TIME_MAX_NS ||
+	    (end_ns != LAG_NONE && (end_ns < start_ns || end_ns >= LAG_TIME_MAX_NS)))
 		return LAG_END;
 	return LAG_OK;
 }

@@ -13,6 +13,7 @@
 #include "viz/model/diff_op.sql.h"
 #include "viz/model/diff_range.sql.h"
 #include "viz/model/diff_sync.sql.h"
+#include "viz/model/interval.h"
 
 #define CELLS_MAX 10
 #define RUN       8 /* equal names in a row that are no accident: layers repeat each other */
@@ -124,8 +125,12 @@ static void take_cells(struct side *side, const struct view *view, struct row *r
 	for (size_t c = 0; c < view->n_columns; c++) {
 		int64_t v = lag_stmt_int(side->stmt, FIRST + (int)c);
 
-		if (c == 0)
-			v = row->number > 1 ? start_ns - side->start_ns : LAG_NONE;
+		if (c == 0) {
+			bool known = row->number > 1 && start_ns != LAG_NONE &&
+				     side->start_ns != LAG_NONE;
+
+			v = known ? lag_ns_sub(start_ns, side->start_ns) : LAG_NONE;
+		}
 		row->cells[c] = (struct lag_cell){ .null = v == LAG_NONE };
 		if (v != LAG_NONE)
 			row->cells[c].i = v;

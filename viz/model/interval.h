@@ -9,6 +9,9 @@
 
 #include "schema/base/err.h"
 
+/* Times of a trace lie within it, on both sides: differences of two stay within int64. */
+#define LAG_TIME_MAX_NS ((int64_t)1 << 61)
+
 /* a + b without overflow: times in a damaged or hostile file may be anything. */
 static inline int64_t lag_ns_add(int64_t a, int64_t b)
 {
@@ -17,6 +20,16 @@ static inline int64_t lag_ns_add(int64_t a, int64_t b)
 	if (!__builtin_add_overflow(a, b, &sum))
 		return sum;
 	return b > 0 ? INT64_MAX : INT64_MIN + 1;
+}
+
+/* a - b in the same way. */
+static inline int64_t lag_ns_sub(int64_t a, int64_t b)
+{
+	int64_t difference;
+
+	if (!__builtin_sub_overflow(a, b, &difference))
+		return difference;
+	return b < 0 ? INT64_MAX : INT64_MIN + 1;
 }
 
 struct lag_interval {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "schema/base/mem.h"
+#include "viz/model/interval.h"
 #include "viz/model/load_pyramid_lane.sql.h"
 #include "viz/model/pyramid_segment.sql.h"
 
-#define TIME_MAX ((int64_t)1 << 61)
 #define N_LEVELS (1 + LAG_PYRAMID_SHIFT_MAX - LAG_PYRAMID_SHIFT_MIN)
 
 struct segment {
@@ -51,8 +51,8 @@ static bool read_lane(const struct lag_stmt *row, const struct lag_pyramid_lane 
 	if (lane->id < 1 || lane->rank < 0 || (before && before->rank > lane->rank) ||
 	    (lane->device == LAG_NONE) != (!before || before->rank < lane->rank))
 		return false;
-	return lane->first_ns > -TIME_MAX && lane->first_ns <= lane->last_ns &&
-	       lane->last_ns < TIME_MAX &&
+	return lane->first_ns > -LAG_TIME_MAX_NS && lane->first_ns <= lane->last_ns &&
+	       lane->last_ns < LAG_TIME_MAX_NS &&
 	       (lane->last_ns - lane->first_ns) >> lane->top_shift <= LAG_PYRAMID_TOP_MAX;
 }
 

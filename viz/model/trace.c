@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/model/interval.h"
 #include "viz/model/trace_build.h"
 #include "viz/model/trace_load.h"
-
-#define TIME_MAX ((int64_t)1 << 61) /* differences of two times stay within int64 */
 
 enum lag_status lag_load_no_memory(struct lag_load *load)
 {
@@ -71,8 +70,8 @@ int lag_load_rank(struct lag_load *load, int64_t rank)
 
 bool lag_load_times(struct lag_load *load, int64_t start_ns, int64_t end_ns)
 {
-	if (start_ns > -TIME_MAX && start_ns < TIME_MAX &&
-	    (end_ns == LAG_NONE || (end_ns >= start_ns && end_ns < TIME_MAX)))
+	if (start_ns > -LAG_TIME_MAX_NS && start_ns < LAG_TIME_MAX_NS &&
+	    (end_ns == LAG_NONE || (end_ns >= start_ns && end_ns < LAG_TIME_MAX_NS)))
 		return true;
 	load->n_skipped++;
 	return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/model/interval.h"
 #include "viz/model/trace_build.h"
 
 /* A sortable stand-in for a row whose position others refer to. */
@@ -311,7 +312,7 @@ static void link_ranks(struct lag_trace *t)
 static void shift(int64_t *ns, int64_t by)
 {
 	if (*ns != LAG_NONE)
-		*ns -= by;
+		*ns = lag_ns_sub(*ns, by);
 }
 
 void lag_trace_rebase(struct lag_trace *t)

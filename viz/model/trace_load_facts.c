@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads what tells whether the rest can be trusted: clock maps, findings, losses, gaps, sources. */
 #include "viz/model/clock_error.h"
+#include "viz/model/interval.h"
 #include "viz/model/load_clock.sql.h"
 #include "viz/model/load_finding.sql.h"
 #include "viz/model/load_gap.sql.h"
@@ -10,6 +11,23 @@
 #include "viz/model/load_unrecorded.sql.h"
 #include "viz/model/trace_load.h"
 
+#define COUNT_MAX (INT64_C(1) << 40) /* sums of them stay far from overflow */
+
+/* What no recording can be so far from is not known. */
+static int64_t bounded(const struct lag_stmt *row, int column)
+{
+	int64_t value = lag_stmt_int(row, column);
+
+	return value > -LAG_TIME_MAX_NS && value < LAG_TIME_MAX_NS ? value : LAG_NONE;
+}
+
+static int64_t count(const struct lag_stmt *row, int column)
+{
+	int64_t n = lag_stmt_int(row, column);
+
+	return n < 0 ? 0 : n < COUNT_MAX ? n : COUNT_MAX;
+}
+
 static enum lag_status clock_row(struct lag_load *load, const struct lag_stmt *row, void *item)
 {
 	struct lag_clock_row *clock = item;
@@ -18,16 +36,16 @@ static enum lag_status clock_row(struct lag_load *load, const struct lag_stmt *r
 	clock->device_rank = lag_stmt_is_null(row, 1)
 				     ? -1
 				     : lag_trace_find_rank(load->trace, lag_stmt_int(row, 1));
-	clock->from_ns = lag_stmt_int(row, 2);
-	clock->offset_ns = lag_stmt_int(row, 3);
+	clock->from_ns = bounded(row, 2);
+	clock->offset_ns = bounded(row, 3);
 	clock->drift_ppm = lag_stmt_real(row, 4);
-	clock->uncertainty_ns = lag_stmt_int(row, 5);
-	clock->bound_lo_ns = lag_stmt_int(row, 6);
-	clock->bound_hi_ns = lag_stmt_int(row, 7);
+	clock->uncertainty_ns = bounded(row, 5);
+	clock->bound_lo_ns = bounded(row, 6);
+	clock->bound_hi_ns = bounded(row, 7);
 	clock->method = lag_load_text(load, row, 8);
 	clock->n_observations = lag_stmt_int(row, 9);
-	clock->ref_ns = lag_stmt_int(row, 10);
-	clock->own_ns = lag_stmt_int(row, 11);
+	clock->ref_ns = bounded(row, 10);
+	clock->own_ns = bounded(row, 11);
 	clock->basis = lag_load_text(load, row, 12);
 	if (clock->host < 0) {
 		load->n_skipped++;
@@ -43,7 +61,7 @@ static enum lag_status finding_row(struct lag_load *load, const struct lag_stmt 
 
 	finding->severity = severity < 0 ? 0 : severity > 2 ? 2 : (int)severity;
 	finding->rank = lag_stmt_int(row, 1);
-	finding->count = lag_stmt_int(row, 2);
+	finding->count = bounded(row, 2);
 	finding->kind = lag_load_text(load, row, 3);
 	finding->text = lag_load_text(load, row, 4);
 	return LAG_OK;
@@ -56,7 +74,7 @@ static enum lag_status loss_row(struct lag_load *load, const struct lag_stmt *ro
 	loss->rank = lag_stmt_int(row, 0);
 	loss->kind = lag_load_text(load, row, 1);
 	loss->reason = lag_load_text(load, row, 2);
-	loss->count = lag_stmt_int(row, 3);
+	loss->count = count(row, 3);
 	return LAG_OK;
 }
 
@@ -67,8 +85,8 @@ static enum lag_status gap_row(struct lag_load *load, const struct lag_stmt *row
 	gap->rank = lag_stmt_int(row, 0);
 	gap->what = lag_load_text(load, row, 1);
 	gap->reason = lag_load_text(load, row, 2);
-	gap->from_ns = lag_stmt_int(row, 3);
-	gap->until_ns = lag_stmt_int(row, 4);
+	gap->from_ns = bounded(row, 3);
+	gap->until_ns = bounded(row, 4);
 	if (gap->from_ns != LAG_NONE && !lag_load_times(load, gap->from_ns, gap->until_ns))
 		return LAG_END;
 	return LAG_OK;
@@ -82,8 +100,8 @@ static enum lag_status source_row(struct lag_load *load, const struct lag_stmt *
 	source->format = lag_load_text(load, row, 1);
 	source->status = lag_load_text(load, row, 2);
 	source->note = lag_load_text(load, row, 3);
-	source->n_records = lag_stmt_int(row, 4);
-	source->n_bad = lag_stmt_int(row, 5);
+	source->n_records = bounded(row, 4);
+	source->n_bad = bounded(row, 5);
 	return LAG_OK;
 }
 
@@ -94,7 +112,7 @@ static enum lag_status quarantine_row(struct lag_load *load, const struct lag_st
 	q->rank = lag_stmt_int(row, 0);
 	q->record = lag_load_text(load, row, 1);
 	q->reason = lag_load_text(load, row, 2);
-	q->count = lag_stmt_int(row, 3);
+	q->count = count(row, 3);
 	q->raw_start_ns = lag_stmt_int(row, 5);
 	q->raw_end_ns = lag_stmt_int(row, 6);
 	q->name = lag_load_text(load, row, 7);
