@@ -63,64 +63,24 @@ static enum lag_status read_options(const struct lag_args *args, struct lag_expo
 	return st;
 }
 
-/* Out of the exporter through here into the file: a signal ends the export between two blocks, when
- * what was written can still be removed. */
-struct gate {
-	struct lag_export_out base, file;
-	sigset_t ends; /* blocked; empty where there is nothing to remove */
-};
-
-static enum lag_status gate_write(struct lag_export_out *out, const char *bytes, size_t n,
-				  struct lag_err *err)
-{
-	struct gate *gate = out->state;
-
-	if (lag_ending_pending(&gate->ends))
-		return lag_err_set(err, LAG_ERR_LIMIT, "interrupted, nothing was written");
-	return gate->file.write(&gate->file, bytes, n, err);
-}
-
-/* Pipes and devices are written in place, and may make the writer wait for ever. */
-static bool makes_file(const char *path)
-{
-	struct stat sb;
-
-	return strcmp(path, "-") != 0 && (stat(path, &sb) != 0 || S_ISREG(sb.st_mode));
-}
-
-static enum lag_status write_through(struct lag_context *ctx, const struct lag_exporter *exporter,
-				     const struct lag_export_opts *opts, struct job *job,
-				     bool force, struct gate *gate, struct lag_err *err)
+static enum lag_status write_export(struct lag_context *ctx, const struct lag_exporter *exporter,
+				    const struct lag_export_opts *opts, struct job *job, bool force,
+				    struct lag_err *err)
 {
 	struct lag_export_file *file;
+	struct lag_export_out out;
 	struct lag_err close_err;
-	enum lag_status st = lag_export_file_open(job->path, force, &file, &gate->file, err);
+	enum lag_status st = lag_export_file_open(job->path, force, &file, &out, err);
 	enum lag_status closed;
 
 	if (lag_failed(st))
 		return st;
-	gate->base = (struct lag_export_out){ gate_write, gate };
-	st = exporter->write(ctx, opts, say_size, job, &gate->base, err);
+	st = exporter->write(ctx, opts, say_size, job, &out, err);
 	closed = lag_export_file_close(file, !lag_failed(st), &close_err);
 	if (!lag_failed(st) && lag_failed(closed)) {
 		*err = close_err;
 		st = closed;
 	}
-	return st;
-}
-
-static enum lag_status write_export(struct lag_context *ctx, const struct lag_exporter *exporter,
-				    const struct lag_export_opts *opts, struct job *job, bool force,
-				    struct lag_err *err)
-{
-	struct gate gate;
-	enum lag_status st;
-
-	(void)sigemptyset(&gate.ends);
-	if (makes_file(job->path))
-		lag_ending_block(&gate.ends);
-	st = write_through(ctx, exporter, opts, job, force, &gate, err);
-	lag_ending_unblock(&gate.ends);
 	return st;
 }
 
@@ -140,6 +100,7 @@ static int run(const struct lag_args *args)
 	struct lag_err err = { 0 };
 	enum lag_status st = read_options(args, &opts, &err);
 
+	lag_ending_begin("export");
 	if (!job.path)
 		job.path = "trace.json.gz";
 	if (!lag_failed(st) && is_input(args->operands[0], job.path))

@@ -14,6 +14,7 @@
 #include "schema/base/fmt.h"
 #include "schema/base/json_write.h"
 #include "schema/base/mem.h"
+#include "schema/base/unfinished.h"
 #include "schema/db/db.h"
 #include "schema/sql/info.sql.h"
 
@@ -283,28 +284,25 @@ static bool is_database(const char *path)
 	return yes;
 }
 
-static bool go_on(void *ends, const struct lag_merge_progress *at)
-{
-	(void)at;
-	return lag_ending_pending(ends) == 0;
-}
-
-static enum lag_status merge_for_info(const struct lag_args *args, sigset_t *ends, char *path,
-				      size_t room, struct lag_err *err)
+static enum lag_status merge_for_info(const struct lag_args *args, char *path, size_t room,
+				      struct lag_err *err)
 {
 	const char *dir = getenv("TMPDIR");
 	struct lag_merge_opts opts = { .inputs = (const char *const *)args->operands,
 				       .n_inputs = (size_t)args->n_operands,
 				       .output = path,
 				       .force = true,
-				       .progress = go_on,
-				       .progress_state = ends,
 				       .keep_empty = true };
 	struct lag_merge_receipt receipt;
+	struct lag_making making;
 	int fd;
 
 	(void)snprintf(path, room, "%s/laggard-info-XXXXXX", dir && *dir ? dir : "/tmp");
+	lag_making_begin(&making);
 	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		lag_unfinished_add(AT_FDCWD, path, false);
+	lag_making_end(&making);
 	if (fd < 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
 	(void)close(fd);
@@ -320,12 +318,10 @@ static int run(const struct lag_args *args)
 	struct lag_err err = { 0 };
 	char path[4096] = "";
 	enum lag_status st = LAG_OK;
-	sigset_t ends;
 
-	/* The temporary file must not outlive a signal. */
-	lag_ending_block(&ends);
+	lag_ending_begin("info");
 	if (!merged)
-		st = merge_for_info(args, &ends, path, sizeof(path), &err);
+		st = merge_for_info(args, path, sizeof(path), &err);
 	if (!lag_failed(st))
 		st = lag_db_open(merged ? name : path, &db, &err);
 	if (!lag_failed(st))
@@ -333,7 +329,7 @@ static int run(const struct lag_args *args)
 	lag_db_close(db);
 	if (path[0])
 		(void)unlink(path);
-	lag_ending_unblock(&ends);
+	lag_unfinished_done(path);
 	if (!lag_failed(st))
 		(void)fwrite(lag_buf_text(&out), 1, out.n, stdout);
 	lag_buf_release(&out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "cli/progress.h"
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
@@ -15,7 +16,8 @@ static bool on_progress(void *state, const struct lag_merge_progress *at)
 {
 	static const char *const phases[] = { "reading", "matching", "writing" };
 
-	return lag_progress_step(state, phases[at->phase], at->done, at->total);
+	lag_progress_step(state, phases[at->phase], at->done, at->total);
+	return true;
 }
 
 static void say_receipt(const struct lag_merge_receipt *r)
@@ -120,13 +122,12 @@ static int run(const struct lag_args *args)
 	}
 	if (lag_failed(choose_memory(args, &opts, &err)))
 		return lag_cmd_fail("merge", &err);
+	lag_ending_begin("merge");
 	lag_progress_begin(&progress, "merge", lag_args_has(args, "quiet"));
 	st = lag_merge_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
 	if (lag_failed(st)) {
-		(void)lag_cmd_fail("merge", &err);
-		lag_progress_end(&progress);
-		return LAG_EXIT_BAD;
+		return lag_cmd_fail("merge", &err);
 	}
 	if (!lag_args_has(args, "quiet"))
 		say_receipt(&receipt);

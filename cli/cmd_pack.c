@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "cli/packing.h"
 #include "cli/progress.h"
 #include "merge/pack.h"
@@ -15,7 +16,8 @@ static bool on_step(void *state, uint64_t done, uint64_t total)
 {
 	static const char phase[] = "packing";
 
-	return lag_progress_step(state, phase, done, total);
+	lag_progress_step(state, phase, done, total);
+	return true;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -104,6 +106,7 @@ static int run(const struct lag_args *args)
 		(void)lag_err_set(&err, LAG_ERR_SYSTEM, "no memory");
 		return lag_cmd_fail("pack", &err);
 	}
+	lag_ending_begin("pack");
 	lag_progress_begin(&progress, "pack", quiet);
 	st = lag_pack_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
@@ -114,7 +117,6 @@ static int run(const struct lag_args *args)
 		say_receipt(&receipt,
 			    strcmp(opts.output, "-") == 0 ? "standard output" : opts.output);
 	}
-	lag_progress_end(&progress);
 	lag_pack_receipt_release(&receipt);
 	free(made);
 	return st == LAG_OK ? LAG_EXIT_OK : LAG_EXIT_BAD;

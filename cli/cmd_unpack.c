@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/ending.h"
 #include "cli/packing.h"
 #include "cli/progress.h"
 #include "merge/pack.h"
@@ -15,7 +16,8 @@ static bool on_step(void *state, uint64_t done, uint64_t total)
 {
 	static const char phase[] = "unpacking";
 
-	return lag_progress_step(state, phase, done, total);
+	lag_progress_step(state, phase, done, total);
+	return true;
 }
 
 static enum lag_status read_limit(const struct lag_args *args, const char *name, uint64_t *value,
@@ -86,6 +88,7 @@ static int run(const struct lag_args *args)
 
 	if (lag_failed(st))
 		return lag_cmd_fail("unpack", &err);
+	lag_ending_begin("unpack");
 	lag_progress_begin(&progress, "unpack", quiet);
 	st = lag_unpack_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
@@ -94,7 +97,6 @@ static int run(const struct lag_args *args)
 		(void)lag_cmd_fail("unpack", &err);
 	if (!quiet && (!lag_failed(st) || receipt.n_files))
 		say_receipt(&receipt, opts.dir);
-	lag_progress_end(&progress);
 	lag_pack_receipt_release(&receipt);
 	return st == LAG_OK ? LAG_EXIT_OK : LAG_EXIT_BAD;
 }

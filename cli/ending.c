@@ -1,13 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals that ask a command to end are held back while it has something to put away. */
+/* The handler does all of it, so that neither a long calculation nor a pipe that nobody reads can hold
+ * it up: nothing that is left behind needs more than removing. */
 #include "cli/ending.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-static const int asking[] = { SIGINT, SIGTERM, SIGHUP };
+#include "schema/base/unfinished.h"
+
+static const int asking[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 
 #define N_ASKING (sizeof(asking) / sizeof(asking[0]))
+
+/* Made before the first signal can come: a handler cannot put text together. */
+static char removed_line[96], plain_line[96];
+
+static void end(int number)
+{
+	const char *line = lag_unfinished_remove_all() ? removed_line : plain_line;
+	ssize_t written = write(STDERR_FILENO, line, strlen(line));
+
+	(void)written;
+	/* Its own action is the default one again, and takes effect on return. */
+	(void)raise(number);
+}
 
 static bool is_ignored(int number)
 {
@@ -17,31 +38,24 @@ static bool is_ignored(int number)
 	       action.sa_handler == SIG_IGN;
 }
 
-void lag_ending_block(sigset_t *ends)
+void lag_ending_begin(const char *cmd)
 {
-	(void)sigemptyset(ends);
+	/* The progress of a command may be on the line. */
+	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+	struct sigaction action = { .sa_handler = end, .sa_flags = (int)SA_RESETHAND };
+	sigset_t ends;
+
+	(void)snprintf(plain_line, sizeof(plain_line), "%slaggard %s: interrupted\n", clear, cmd);
+	(void)snprintf(removed_line, sizeof(removed_line),
+		       "%slaggard %s: interrupted, what was half made is removed\n", clear, cmd);
+	(void)sigemptyset(&ends);
+	for (size_t i = 0; i < N_ASKING; i++)
+		(void)sigaddset(&ends, asking[i]);
+	action.sa_mask = ends;
 	for (size_t i = 0; i < N_ASKING; i++) {
-		/* A blocked signal becomes pending even where it is ignored. */
 		if (!is_ignored(asking[i]))
-			(void)sigaddset(ends, asking[i]);
+			(void)sigaction(asking[i], &action, NULL);
 	}
-	(void)sigprocmask(SIG_BLOCK, ends, NULL);
-}
-
-int lag_ending_pending(const sigset_t *ends)
-{
-	sigset_t pending;
-
-	if (sigpending(&pending) != 0)
-		return 0;
-	for (size_t i = 0; i < N_ASKING; i++) {
-		if (sigismember(ends, asking[i]) == 1 && sigismember(&pending, asking[i]) == 1)
-			return asking[i];
-	}
-	return 0;
-}
-
-void lag_ending_unblock(const sigset_t *ends)
-{
-	(void)sigprocmask(SIG_UNBLOCK, ends, NULL);
+	/* Whoever started us may have blocked them. */
+	(void)sigprocmask(SIG_UNBLOCK, &ends, NULL);
 }

@@ -7,8 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/ending.h"
-
 #define REDRAW_NS INT64_C(200000000)
 
 static int64_t now_ns(void)
@@ -24,7 +22,6 @@ void lag_progress_begin(struct lag_progress *p, const char *cmd, bool quiet)
 	*p = (struct lag_progress){ .cmd = cmd, .show = !quiet && isatty(STDERR_FILENO) };
 	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
 	(void)signal(SIGXFSZ, SIG_IGN);
-	lag_ending_block(&p->ends);
 }
 
 static void draw(struct lag_progress *p, uint64_t done, uint64_t total, int64_t now)
@@ -41,7 +38,7 @@ static void draw(struct lag_progress *p, uint64_t done, uint64_t total, int64_t 
 	p->drawn = true;
 }
 
-bool lag_progress_step(struct lag_progress *p, const char *phase, uint64_t done, uint64_t total)
+void lag_progress_step(struct lag_progress *p, const char *phase, uint64_t done, uint64_t total)
 {
 	int64_t now = now_ns();
 
@@ -53,7 +50,6 @@ bool lag_progress_step(struct lag_progress *p, const char *phase, uint64_t done,
 		draw(p, done, total, now);
 		p->drawn_ns = now;
 	}
-	return lag_ending_pending(&p->ends) == 0;
 }
 
 void lag_progress_clear(struct lag_progress *p)
@@ -61,10 +57,4 @@ void lag_progress_clear(struct lag_progress *p)
 	if (p->drawn)
 		(void)fputs("\r\033[K", stderr);
 	p->drawn = false;
-}
-
-void lag_progress_end(struct lag_progress *p)
-{
-	lag_progress_clear(p);
-	lag_ending_unblock(&p->ends);
 }

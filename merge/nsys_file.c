@@ -12,6 +12,7 @@
 
 #include "schema/base/io.h"
 #include "schema/base/mem.h"
+#include "schema/base/unfinished.h"
 #include "schema/db/foreign.h"
 
 #define HEAD_N    512
@@ -103,6 +104,7 @@ static enum lag_status make_temporary(struct lag_nsys_file *file, struct lag_inp
 				      const uint8_t *head, size_t n, struct lag_err *err)
 {
 	const char *folder = getenv("TMPDIR");
+	struct lag_making making;
 	enum lag_status st;
 	size_t room;
 	int fd;
@@ -113,7 +115,11 @@ static enum lag_status make_temporary(struct lag_nsys_file *file, struct lag_inp
 	if (!file->temporary)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
 	(void)snprintf(file->temporary, room, "%s/laggard-XXXXXX", folder);
+	lag_making_begin(&making);
 	fd = mkostemp(file->temporary, O_CLOEXEC);
+	if (fd >= 0)
+		lag_unfinished_add(AT_FDCWD, file->temporary, false);
+	lag_making_end(&making);
 	if (fd < 0) {
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", file->temporary);
 		free(file->temporary);
@@ -154,6 +160,7 @@ void lag_nsys_file_close(struct lag_nsys_file *file)
 	if (!file->temporary)
 		return;
 	(void)unlink(file->temporary);
+	lag_unfinished_done(file->temporary);
 	free(file->temporary);
 	file->temporary = NULL;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/unfinished.h"
 #include "schema/db/foreign.h"
 
 /* "runs/a/" gives "a.db", "x/trace.json.gz" gives "trace.db", in the current directory. */
@@ -215,16 +216,23 @@ static void clean_up(const char *output)
 enum lag_status lag_temporary_make(const char *output, struct lag_temporary *tmp,
 				   struct lag_err *err)
 {
+	struct lag_making making;
 	struct stat sb;
 	mode_t mask;
 
 	clean_up(output);
 	*tmp = (struct lag_temporary){ .output = output, .fd = -1 };
 	do {
-		if (tmp->fd >= 0)
+		if (tmp->fd >= 0) {
+			lag_unfinished_done(tmp->path);
 			(void)close(tmp->fd);
+		}
 		(void)snprintf(tmp->path, sizeof(tmp->path), "%s" ENDING, output);
+		lag_making_begin(&making);
 		tmp->fd = mkostemp(tmp->path, O_CLOEXEC);
+		if (tmp->fd >= 0)
+			lag_unfinished_add(AT_FDCWD, tmp->path, false);
+		lag_making_end(&making);
 		if (tmp->fd < 0)
 			return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", output);
 		/* Where there are no locks, nobody can take one and remove it either. Between making
@@ -249,6 +257,7 @@ enum lag_status lag_temporary_end(struct lag_temporary *tmp, bool sync, enum lag
 	}
 	if (st != LAG_OK)
 		(void)unlink(tmp->path);
+	lag_unfinished_done(tmp->path);
 	(void)close(tmp->fd);
 	return st;
 }

@@ -242,7 +242,7 @@ static enum lag_status write_file(struct unpack *u, struct archive_entry *entry,
 		finish_times(file->fd, entry);
 	if (restore || st != LAG_OK)
 		return give_place(u, file, st, keep, restore, &why, err);
-	u->waiting = *file;
+	lag_place_move(file, &u->waiting);
 	u->waiting_is_recording = recording;
 	u->waits = true;
 	return LAG_OK;

@@ -10,14 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/unfinished.h"
+
 #define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TRIES          100
 
 enum lag_status lag_place_open(struct lag_place *place, const char *dir, bool force,
 			       const struct lag_unpack_limits *limits, struct lag_err *err)
 {
+	struct lag_making making;
+
 	*place = (struct lag_place){ .root = -1, .force = force, .limits = limits };
+	lag_making_begin(&making);
 	place->made = mkdir(dir, 0777) == 0 ? dir : NULL;
+	if (place->made)
+		lag_unfinished_add(AT_FDCWD, dir, true);
+	lag_making_end(&making);
 	if (!place->made && errno != EEXIST)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", dir);
 	/* The user named it: a link to a directory is that directory. */
@@ -33,8 +41,10 @@ void lag_place_close(struct lag_place *place)
 		(void)close(place->root);
 	place->root = -1;
 	/* Only an empty one goes. */
-	if (place->made)
+	if (place->made) {
 		(void)rmdir(place->made);
+		lag_unfinished_done(place->made);
+	}
 }
 
 static const char *next_part(const char *at, size_t *n)
@@ -156,12 +166,19 @@ enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool 
 		(void)snprintf(file->partial, sizeof(file->partial), ".%.*s.%02d.part",
 			       NAME_MAX - 16, file->name, i);
 		if (create) {
+			struct lag_making making;
+
+			lag_making_begin(&making);
 			file->fd =
 				openat(file->dir, file->partial,
 				       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 			if (file->fd >= 0)
+				lag_unfinished_add(file->dir, file->partial, false);
+			lag_making_end(&making);
+			if (file->fd >= 0)
 				return LAG_OK;
 		} else if (fstatat(file->dir, file->partial, &sb, AT_SYMLINK_NOFOLLOW) != 0) {
+			lag_unfinished_add(file->dir, file->partial, false);
 			return LAG_OK;
 		} else {
 			errno = EEXIST;
@@ -172,6 +189,17 @@ enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool 
 	st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", name);
 	(void)close(file->dir);
 	return st;
+}
+
+void lag_place_move(const struct lag_placed *from, struct lag_placed *to)
+{
+	struct lag_making making;
+
+	lag_making_begin(&making);
+	lag_unfinished_done(from->partial);
+	*to = *from;
+	lag_unfinished_add(to->dir, to->partial, false);
+	lag_making_end(&making);
 }
 
 void lag_place_partial_path(const struct lag_placed *file, char *path, size_t room)
@@ -209,6 +237,7 @@ enum lag_status lag_place_end(struct lag_place *place, struct lag_placed *file, 
 	}
 	if (!keep)
 		(void)unlinkat(file->dir, file->partial, 0);
+	lag_unfinished_done(file->partial);
 	(void)close(file->dir);
 	file->dir = file->fd = -1;
 	return st;

@@ -39,6 +39,9 @@ enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool 
 				struct lag_placed *file, struct lag_err *err) LAG_MUST_USE;
 
 /* A path of `partial` for those who cannot take a directory and a name. */
+/* The file is known by where its struct lies. */
+void lag_place_move(const struct lag_placed *from, struct lag_placed *to);
+
 void lag_place_partial_path(const struct lag_placed *file, char *path, size_t room);
 
 /* Gives the file its name, or removes it. LAG_WARN: something of that name came meanwhile. */

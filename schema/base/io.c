@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "schema/base/unfinished.h"
+
 /* at: -1 = the file's position. */
 static bool put(int fd, const char *bytes, size_t n, off_t at)
 {
@@ -59,6 +61,7 @@ ssize_t lag_io_read_at(int fd, void *out, size_t n, uint64_t at)
 int lag_io_nameless(const char *folder)
 {
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct lag_making making;
 	char path[4096];
 
 	if (fd >= 0)
@@ -68,8 +71,10 @@ int lag_io_nameless(const char *folder)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
+	lag_making_begin(&making);
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd >= 0)
 		(void)unlink(path);
+	lag_making_end(&making);
 	return fd;
 }

@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "schema/base/io.h"
+#include "schema/base/unfinished.h"
 
 static enum lag_status open_partial(struct lag_outfile *f, bool force, struct lag_err *err)
 {
 	static const char ending[] = ".XXXXXX.part";
 	size_t n = strlen(f->path);
+	struct lag_making making;
 	struct stat there;
 	mode_t mask;
 
@@ -46,7 +48,11 @@ static enum lag_status open_partial(struct lag_outfile *f, bool force, struct la
 	memcpy(f->partial, f->path, n);
 	memcpy(f->partial + n, ending, sizeof(ending));
 	/* A name of its own: neither another result nor a file of the user's has it. */
+	lag_making_begin(&making);
 	f->fd = mkostemps(f->partial, sizeof(".part") - 1, O_CLOEXEC);
+	if (f->fd >= 0)
+		lag_unfinished_add(AT_FDCWD, f->partial, false);
+	lag_making_end(&making);
 	if (f->fd < 0)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", f->path);
 	mask = umask(0);
@@ -57,6 +63,8 @@ static enum lag_status open_partial(struct lag_outfile *f, bool force, struct la
 
 static void release(struct lag_outfile *f)
 {
+	if (f->partial)
+		lag_unfinished_done(f->partial);
 	free(f->path);
 	free(f->partial);
 	*f = (struct lag_outfile){ .fd = -1 };
