@@ -285,6 +285,11 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	}
 	for (size_t i = 0; i < findings.found.n; i++)
 		n_gains += LAG_VEC_AT(&findings.found, struct lag_found, i).gain_ns != LAG_NONE;
+	if (findings.spared) {
+		lag_table_note(out,
+			       "communication that is not hidden: without the waiting for ranks "
+			       "that are findings of their own");
+	}
 	if (n_gains > 1)
 		lag_table_note(out, "findings overlap: what they win must not be added");
 	if (!pipeline->n_groups)

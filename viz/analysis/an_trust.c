@@ -189,9 +189,10 @@ static const char *counted(const struct lag_steps *steps)
 		return "there is no step";
 	if (n_whole == 0)
 		return "no step is whole on every rank, so that all are counted";
-	if (steps->n_steps == 1)
+	if (steps->n_steps == 1) {
 		return "the one step is counted: whether some rank has only a part of it cannot be "
 		       "told";
+	}
 	return "steps that some rank has only a part of are in no statistics";
 }
 

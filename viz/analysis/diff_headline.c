@@ -223,7 +223,8 @@ static bool is_finding(const struct lag_table *t, size_t row)
 
 	/* Verdicts have lines of their own. */
 	return is_of(t, row, "finding") && strcmp(item, "straggler") != 0 &&
-	       strcmp(item, "nobody_late") != 0 && strcmp(item, "one_rank") != 0;
+	       strcmp(item, "nobody_late") != 0 && strcmp(item, "not_compared") != 0 &&
+	       strcmp(item, "one_rank") != 0;
 }
 
 static size_t find_same(const struct lag_table *a, size_t row, const struct lag_table *b)

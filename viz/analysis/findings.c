@@ -344,19 +344,17 @@ static void from_bubbles(struct lag_context *ctx, const struct lag_mean_step *me
 	lag_table_release(&table);
 }
 
-/* spared: a part of it is waiting for ranks that are findings of their own, and not counted here. */
 static enum lag_status add_exposed(struct lag_findings *out, int role, int func, double ns,
-				   double step_ns, bool spared)
+				   double step_ns)
 {
 	struct lag_found *f = add(out, "exposed_comm", (int64_t)llround(ns), step_ns, LAG_NONE);
 	bool known = role != LAG_ROLE_UNSURE;
 
 	if (!f)
 		return LAG_ERR_SYSTEM;
-	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most%s)",
+	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most)",
 		       known ? lag_comm_role_name((enum lag_comm_role)role) : "", known ? " " : "",
-		       func ? lag_func_name(func) : "communication",
-		       spared ? "; without the waiting for ranks named here" : "");
+		       func ? lag_func_name(func) : "communication");
 	return LAG_OK;
 }
 
@@ -439,16 +437,16 @@ static enum lag_status from_exposed(struct lag_context *ctx, const struct lag_me
 			double spared = sum.for_accused[role][func] / (double)mean->n;
 
 			known += ns;
-			if (ns - spared > WORTH_SAYING * mean->step_ns) {
-				status = add_exposed(out, role, func, ns - spared, mean->step_ns,
-						     spared >= 0.001 * mean->step_ns);
-			}
+			/* Waiting for ranks that are findings of their own is counted there. */
+			out->spared = out->spared || spared >= 0.001 * mean->step_ns;
+			if (ns - spared > WORTH_SAYING * mean->step_ns)
+				status = add_exposed(out, role, func, ns - spared, mean->step_ns);
 		}
 	}
 	/* Communication kernels that no recorded call explains. */
 	all = mean->of[LAG_TIME_EXPOSED_TRANSFER] + mean->of[LAG_TIME_EXPOSED_WAIT];
 	if (!lag_failed(status) && all - known > WORTH_SAYING * mean->step_ns)
-		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known, mean->step_ns, false);
+		status = add_exposed(out, LAG_ROLE_UNSURE, 0, all - known, mean->step_ns);
 	return status;
 }
 

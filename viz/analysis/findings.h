@@ -17,11 +17,12 @@ struct lag_found {
 struct lag_findings {
 	struct lag_vec found;               /* struct lag_found, largest gain first */
 	int64_t without_stragglers_gain_ns; /* of one step; LAG_NONE not known */
-	double bubble_ideal;                /* share of the step; NaN n/a */
-	bool accuses;                       /* a straggler is named */
-	bool stands;                        /* something that had not ended holds up the job */
-	bool unsure;                        /* who is late cannot be told, of some rank at least */
-	size_t n_compared;                  /* ranks with a peer that does the same work */
+	bool spared;         /* exposed communication goes without the waiting for accused ranks */
+	double bubble_ideal; /* share of the step; NaN n/a */
+	bool accuses;        /* a straggler is named */
+	bool stands;         /* something that had not ended holds up the job */
+	bool unsure;         /* who is late cannot be told, of some rank at least */
+	size_t n_compared;   /* ranks with a peer that does the same work */
 	double most_ratio,
 		slow_from; /* the slowest of them, v. its peers; NaN none; slow is from */
 	int64_t most_rank;
