@@ -200,15 +200,17 @@ static int run(const struct lag_args *args)
 
 static const struct lag_opt options[] = {
 	{ 'F', "format", "FORMAT", "how to print (default: text)", "text json csv md" },
-	{ 'T', "tolerance", "SHARE", "numbers that differ by less are equal: 0.05 or 5%", NULL },
-	{ 'i', "ignore", "LIST", "columns not to compare: start_ns,kernels.share", NULL },
-	{ 'V', "views", "LIST", "only these analyses: kernels,stragglers (default: all)", NULL },
-	{ 'n', "top", "N", "show so many changes, 0 = all (default: 20)", NULL },
+	{ 'T', "tolerance", "SHARE", "numbers that differ by less are equal: 0.05 or 5%", "@text" },
+	{ 'i', "ignore", "LIST", "columns not to compare: start_ns,kernels.share", "@text" },
+	{ 'V', "views", "LIST", "only these analyses: kernels,stragglers (default: all)",
+	  ",steps ledger breakdown bubbles stragglers what-if waits collectives kernels ranks "
+	  "communicators clock trust" },
+	{ 'n', "top", "N", "show so many changes, 0 = all (default: 20)", "@text" },
 	{ 'd', "data", NULL, "compare events one by one too", NULL },
-	{ 's', "steps", "LIST", "only these steps, by number: 10-12,20", NULL },
-	{ 'r', "ranks", "LIST", "list only these ranks: 0,4-7", NULL },
-	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
-	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
+	{ 's', "steps", "LIST", "only these steps, by number: 10-12,20", "@text" },
+	{ 'r', "ranks", "LIST", "list only these ranks: 0,4-7", "@text" },
+	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", "@text" },
+	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", "@text" },
 };
 
 const struct lag_cmd lag_cmd_diff = {

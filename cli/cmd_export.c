@@ -18,19 +18,32 @@ struct job {
 	bool quiet;
 };
 
+static bool is_compressed(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 3 && strcmp(path + n - 3, ".gz") == 0;
+}
+
 static enum lag_status say_size(void *state, const struct lag_forecast *f, struct lag_err *err)
 {
 	const struct job *job = state;
 	struct lag_buf events = { 0 }, bytes = { 0 };
 
-	(void)err;
+	if (!f->n_events) {
+		return lag_err_set(
+			err, LAG_ERR_USAGE,
+			"nothing to export: no event is of the chosen ranks, steps, kinds "
+			"and time");
+	}
 	if (job->quiet)
 		return LAG_OK;
 	lag_fmt_count(&events, (int64_t)f->n_events);
 	lag_fmt_bytes(&bytes, (int64_t)f->n_bytes);
-	lag_say("export: %llu rank%s, %s events, about %s of JSON to %s",
+	lag_say("export: %llu rank%s, %s events, about %s of JSON%s to %s",
 		(unsigned long long)f->n_ranks, f->n_ranks == 1 ? "" : "s", lag_buf_text(&events),
-		lag_buf_text(&bytes), strcmp(job->path, "-") == 0 ? "standard output" : job->path);
+		lag_buf_text(&bytes), is_compressed(job->path) ? " before compression" : "",
+		strcmp(job->path, "-") == 0 ? "standard output" : job->path);
 	if (f->n_events > LARGE_EVENTS || f->n_bytes > LARGE_BYTES) {
 		lag_say("export: browsers may fail to open this much; --ranks, --steps, --time and "
 			"--kinds make it smaller");
@@ -38,6 +51,21 @@ static enum lag_status say_size(void *state, const struct lag_forecast *f, struc
 	lag_buf_release(&events);
 	lag_buf_release(&bytes);
 	return LAG_OK;
+}
+
+/* The closing line, of files alone: others hold nothing that could be measured, or opened. */
+static void say_done(const struct job *job)
+{
+	struct lag_buf bytes = { 0 };
+	struct stat sb;
+
+	if (job->quiet || strcmp(job->path, "-") == 0 || stat(job->path, &sb) != 0 ||
+	    !S_ISREG(sb.st_mode))
+		return;
+	lag_fmt_bytes(&bytes, (int64_t)sb.st_size);
+	lag_say("export: %s, %s; next: open it at https://ui.perfetto.dev", job->path,
+		lag_buf_text(&bytes));
+	lag_buf_release(&bytes);
 }
 
 /* The same file under any name. */
@@ -114,6 +142,8 @@ static int run(const struct lag_args *args)
 	if (!lag_failed(st) && exporter)
 		st = write_export(ctx, exporter, &opts, &job, lag_args_has(args, "force"), &err);
 	lag_context_free(ctx);
+	if (!lag_failed(st))
+		say_done(&job);
 	return lag_failed(st) ? lag_cmd_fail("export", &err) : LAG_EXIT_OK;
 }
 
@@ -122,14 +152,16 @@ static const struct lag_opt options[] = {
 	{ 'o', "output", "FILE",
 	  "file to make, .gz compresses, - is stdout (default: trace.json.gz)", "@file" },
 	{ 'f', "force", NULL, "overwrite the file", NULL },
-	{ 'r', "ranks", "LIST", "only these ranks: 0,4-7", NULL },
-	{ 's', "steps", "LIST", "only these steps: 3-5", NULL },
-	{ 0, "time", "SPAN", "only what overlaps this time from the start: 10ms-20ms, 1s-", NULL },
+	{ 'r', "ranks", "LIST", "only these ranks: 0,4-7", "@text" },
+	{ 's', "steps", "LIST", "only these steps: 3-5", "@text" },
+	{ 0, "time", "SPAN", "only what overlaps this time from the start: 10ms-20ms, 1s-",
+	  "@text" },
 	{ 'k', "kinds", "LIST",
-	  "only these: kernels,copies,nccl,nvtx,api,waits,time,steps,flows (default: all)", NULL },
-	{ 0, "step-by", "NAME", "annotation that marks steps", NULL },
-	{ 0, "layout", "DIMS", "parallelism, where it is not recognised: pp=4,dp=2,tp=1", NULL },
-	{ 'q', "quiet", NULL, "no size forecast", NULL },
+	  "only these: kernels,copies,nccl,nvtx,api,waits,time,steps,flows (default: all)",
+	  ",kernels copies nccl nvtx api waits time steps flows" },
+	{ 0, "step-by", "NAME", "annotation that marks steps", "@text" },
+	{ 0, "layout", "DIMS", "parallelism, where it is not recognised: pp=4,dp=2,tp=1", "@text" },
+	{ 'q', "quiet", NULL, "no size forecast and no closing line", NULL },
 };
 
 const struct lag_cmd lag_cmd_export = {

@@ -46,7 +46,7 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	}
 	lag_buf_puts(&line, ", ");
 	if (r->n_findings) {
-		lag_buf_printf(&line, "%" PRIu64 " remark%s", r->n_findings,
+		lag_buf_printf(&line, "%" PRIu64 " remark%s (laggard info)", r->n_findings,
 			       r->n_findings == 1 ? "" : "s");
 	} else {
 		lag_buf_puts(&line, "nothing to remark");
@@ -55,7 +55,10 @@ static void say_receipt(const struct lag_merge_receipt *r)
 		lag_buf_printf(&line, ", %" PRIu64 " to look at", r->n_warnings);
 	if (r->spill_bytes)
 		lag_buf_printf(&line, ", %" PRIu64 " MiB of temporary data", r->spill_bytes >> 20);
-	lag_buf_printf(&line, "; next: laggard %s %s", r->n_warnings ? "info" : "report",
+	lag_buf_printf(&line, "; next: laggard %s %s",
+		       r->hangs        ? "report hang"
+		       : r->n_warnings ? "info"
+				       : "report",
 		       r->output);
 	lag_say("%s", lag_buf_text(&line));
 	lag_buf_release(&line);
@@ -77,7 +80,7 @@ static enum lag_status choose_memory(const struct lag_args *args, struct lag_mer
 
 	if (st != LAG_OK)
 		return st;
-	if (n_threads < 0 || n_threads > LAG_MERGE_THREADS_MAX) {
+	if (lag_args_has(args, "threads") && (n_threads < 1 || n_threads > LAG_MERGE_THREADS_MAX)) {
 		return lag_err_set(err, LAG_ERR_USAGE, "--threads %lld: 1 to %d", n_threads,
 				   LAG_MERGE_THREADS_MAX);
 	}

@@ -48,6 +48,15 @@ static enum lag_status choose_format(const struct lag_args *args, const char *ou
 					   "'%s': archives are .tar.zst or .zip", output);
 		}
 	}
+	/* Another ending would be a lie about what is in it; -t takes any. */
+	if (!name && output && strrchr(output, '.') > strrchr(output, '/') &&
+	    *format == LAG_PACK_TAR_ZST && !ends_with(output, ".zst") &&
+	    !ends_with(output, ".tzst")) {
+		return lag_err_set(err, LAG_ERR_USAGE,
+				   "'%s': archives are .tar.zst or .zip; under another name, -t "
+				   "says which",
+				   output);
+	}
 	return LAG_OK;
 }
 

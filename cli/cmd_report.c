@@ -139,11 +139,11 @@ static int run(const struct lag_args *args)
 
 static const struct lag_opt options[] = {
 	{ 'F', "format", "FORMAT", "how to print (default: text)", "text json csv md" },
-	{ 's', "steps", "LIST", "only these steps, by number: 10-12,20", NULL },
-	{ 'r', "ranks", "LIST", "list only these ranks: 0,4-7", NULL },
+	{ 's', "steps", "LIST", "only these steps, by number: 10-12,20", "@text" },
+	{ 'r', "ranks", "LIST", "list only these ranks: 0,4-7", "@text" },
 	{ 0, "window", "WHICH", "of what time (default: common to all ranks)", "all common" },
-	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
-	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
+	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", "@text" },
+	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", "@text" },
 };
 
 const struct lag_cmd lag_cmd_report = {

@@ -213,11 +213,11 @@ static const struct lag_opt options[] = {
 	{ 0, "no-color", NULL, "no colours, as with NO_COLOR in the environment", NULL },
 	{ 0, "no-mouse", NULL, "leave the mouse to the terminal", NULL },
 	{ 0, "window", "WHICH", "of what time (default: common to all ranks)", "all common" },
-	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", NULL },
+	{ 0, "step-by", "NAME", "the annotation (or its beginning) that marks a step", "@text" },
 	{ 0, "max-events", "N", "with more, read only what is looked at (default: 20000000)",
 	  NULL },
 	{ 0, "all", NULL, "read all events, however many", NULL },
-	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", NULL },
+	{ 0, "layout", "DIMS", "how ranks are laid out: pp=4,dp=2,tp=1", "@text" },
 };
 
 const struct lag_cmd lag_cmd_tui = {

@@ -37,6 +37,13 @@ static void bash_values(const struct lag_cmd *cmd)
 			printf("|%s:-%c", cmd->name, opt->letter);
 		if (opt->choices && strcmp(opt->choices, "@dir") == 0) {
 			printf(") COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n");
+		} else if (opt->choices && opt->choices[0] == ',') {
+			/* What stands before the last comma stays. */
+			printf(") COMPREPLY=($(compgen -P \"${cur%%\"${cur##*,}\"}\" -W '%s' -- "
+			       "\"${cur##*,}\")); return;;\n",
+			       opt->choices + 1);
+		} else if (opt->choices && strcmp(opt->choices, "@text") == 0) {
+			printf(") return;;\n");
 		} else if (opt->choices && opt->choices[0] != '@') {
 			printf(") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return;;\n",
 			       opt->choices);
@@ -58,7 +65,8 @@ void lag_completion_bash(void)
 	       "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\tCOMPREPLY=($(compgen -W '");
 	for (size_t i = 0; lag_cmds[i]; i++)
 		printf("%s ", lag_cmds[i]->name);
-	printf("--help --version' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"$cmd:$prev\" in\n");
+	printf("help --help --version' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"$cmd:$prev\" "
+	       "in\n");
 	for (size_t i = 0; lag_cmds[i]; i++)
 		bash_values(lag_cmds[i]);
 	printf("\tesac\n\tcase \"$cmd:$cur\" in\n");
@@ -67,11 +75,17 @@ void lag_completion_bash(void)
 		bash_options(lag_cmds[i]);
 		printf("' -- \"$cur\"));;\n");
 		words_of(lag_cmds[i], &words);
-		printf("\t\t%s:*) COMPREPLY=($(compgen -W '%s' -- \"$cur\") $(compgen -f -- "
+		/* Its own words are said once. */
+		printf("\t\t%s:*) local w words='%s'\n\t\t\tfor w in $words; do case "
+		       "\" ${COMP_WORDS[*]:2:COMP_CWORD-2} \" in *\" $w \"*) words=;; esac; done\n"
+		       "\t\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- "
 		       "\"$cur\"));;\n",
 		       lag_cmds[i]->name, lag_buf_text(&words));
 	}
-	printf("\tesac\n}\ncomplete -o filenames -F _laggard laggard\n");
+	printf("\t\thelp:*) COMPREPLY=($(compgen -W '");
+	for (size_t i = 0; lag_cmds[i]; i++)
+		printf("%s ", lag_cmds[i]->name);
+	printf("' -- \"$cur\"));;\n\tesac\n}\ncomplete -o filenames -F _laggard laggard\n");
 	lag_buf_release(&words);
 }
 
@@ -94,7 +108,11 @@ static void zsh_option(const struct lag_opt *opt)
 	printf("\t\t\t\t'--%s%s[", opt->name, opt->arg ? "=" : "");
 	print_quoted(opt->help);
 	printf("]");
-	if (opt->arg && opt->choices && opt->choices[0] != '@') {
+	if (opt->arg && opt->choices && opt->choices[0] == ',') {
+		printf(":%s: _values -s , %s %s", opt->arg, opt->name, opt->choices + 1);
+	} else if (opt->arg && opt->choices && strcmp(opt->choices, "@text") == 0) {
+		printf(":%s: ", opt->arg);
+	} else if (opt->arg && opt->choices && opt->choices[0] != '@') {
 		printf(":%s:(%s)", opt->arg, opt->choices);
 	} else if (opt->arg && opt->choices && strcmp(opt->choices, "@dir") == 0) {
 		printf(":%s:_files -/", opt->arg);
@@ -156,7 +174,11 @@ void lag_completion_fish(void)
 			       cmd->name, opt->name);
 			if (opt->letter)
 				printf(" -s %c", opt->letter);
-			if (opt->arg && opt->choices && opt->choices[0] != '@') {
+			if (opt->arg && opt->choices && opt->choices[0] == ',') {
+				printf(" -x -a '(__fish_append , %s)'", opt->choices + 1);
+			} else if (opt->arg && opt->choices && strcmp(opt->choices, "@text") == 0) {
+				printf(" -x");
+			} else if (opt->arg && opt->choices && opt->choices[0] != '@') {
 				printf(" -x -a '%s'", opt->choices);
 			} else if (opt->arg) {
 				printf(" -r");

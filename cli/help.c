@@ -38,7 +38,8 @@ static void print_option(const struct lag_opt *opt)
 	}
 	printf("  %-26s %s", left, opt->help);
 	/* An argument called "on|off" has said it all. */
-	if (opt->choices && opt->choices[0] != '@' && opt->arg && !strchr(opt->arg, '|'))
+	if (opt->choices && opt->choices[0] != '@' && opt->choices[0] != ',' && opt->arg &&
+	    !strchr(opt->arg, '|'))
 		print_choices(opt->choices, TEXT_AT + strlen(opt->help));
 	putchar('\n');
 }

@@ -46,7 +46,7 @@ static bool is_choice(const char *choices, const char *value)
 {
 	size_t n = strlen(value);
 
-	if (!choices || choices[0] == '@')
+	if (!choices || choices[0] == '@' || choices[0] == ',')
 		return true;
 	for (const char *p = choices; *p;) {
 		size_t len = strcspn(p, " ");

@@ -10,11 +10,13 @@
 #include "schema/base/err.h"
 
 struct lag_opt {
-	char letter;         /* 0 = none */
-	const char *name;    /* long name */
-	const char *arg;     /* NULL = a switch; else the placeholder: "FILE", "N" */
-	const char *help;    /* one line */
-	const char *choices; /* words separated by blanks; NULL = free. "@file", "@dir": paths */
+	char letter;      /* 0 = none */
+	const char *name; /* long name */
+	const char *arg;  /* NULL = a switch; else the placeholder: "FILE", "N" */
+	const char *help; /* one line */
+	/* Words separated by blanks; NULL = free. "@file", "@dir": paths. "@text": nothing to complete.
+	 * ",one two": words of a list with commas, to be completed; the command checks them. */
+	const char *choices;
 };
 
 #define LAG_OPT_MAX 32

@@ -211,6 +211,16 @@ static int64_t worst_uncertainty(const struct lag_merge *m)
 	return worst;
 }
 
+/* Sources without GPU times tell what their hosts had seen end, and what not. */
+static bool has_unfinished(const struct lag_proc *p)
+{
+	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, op_seen) && !p->unused; i++) {
+		if (LAG_PART_AT(&p->part, op_seen, i).state != LAG_OP_COMPLETED)
+			return true;
+	}
+	return false;
+}
+
 static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 {
 	int64_t worst = worst_uncertainty(m);
@@ -228,6 +238,8 @@ static void fill_receipt(struct lag_merge *m, struct lag_merge_receipt *receipt)
 		receipt->n_added += LAG_PROC_AT(m, i)->rank != LAG_NONE;
 	receipt->n_findings = m->old.n_findings + m->findings.n;
 	receipt->n_warnings = m->old.n_warnings;
+	for (size_t i = 0; i < m->procs.n && !receipt->hangs; i++)
+		receipt->hangs = has_unfinished(LAG_PROC_AT(m, i));
 	for (size_t i = 0; i < m->findings.n; i++) {
 		receipt->n_warnings +=
 			LAG_VEC_AT(&m->findings, struct lag_finding_row, i).severity > 0;

@@ -60,6 +60,7 @@ struct lag_merge_receipt {
 	uint64_t spill_bytes;         /* size of the temporary file; 0: none was needed */
 	int64_t clock_uncertainty_ns; /* worst of all ranks; LAG_NONE = unknown */
 	const char *clock_method;
+	bool hangs;                      /* a source says that operations had not ended */
 	uint64_t n_findings, n_warnings; /* all, and those that are not mere notes */
 };
 

@@ -58,7 +58,8 @@ static enum lag_status check_head(const uint8_t *head, size_t n, struct lag_err 
 	if (lag_foreign_is_ours(head, n)) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "merged by laggard already: `laggard report` and `laggard tui` "
-				   "show it");
+				   "show it, once an archive that it lies in is unpacked "
+				   "(`laggard unpack`)");
 	}
 	if (!lag_foreign_probe(head, n))
 		return lag_err_set(err, LAG_ERR_INPUT, "no SQLite database");

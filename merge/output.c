@@ -19,9 +19,9 @@
 static enum lag_status default_output(const char *input, char *out, size_t room,
 				      struct lag_err *err)
 {
-	static const char *const endings[] = { ".gz",  ".zst", ".xz",    ".bz2",  ".lz4",
-					       ".tar", ".tgz", ".zip",   ".json", ".trace",
-					       ".pt",  ".lag", ".sqlite" };
+	static const char *const endings[] = { ".gz",  ".zst", ".xz",     ".bz2",  ".lz4",
+					       ".tar", ".tgz", ".zip",    ".json", ".trace",
+					       ".pt",  ".lag", ".sqlite", ".csv" };
 	char *full = realpath(input, NULL);
 	const char *slash;
 	size_t n;

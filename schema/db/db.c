@@ -19,8 +19,11 @@ enum lag_status lag_db_fail(sqlite3 *sqlite, const char *what, struct lag_err *e
 	int code = sqlite3_errcode(sqlite) & 0xff;
 	bool input = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
 
-	return lag_err_set(err, input ? LAG_ERR_INPUT : LAG_ERR_SYSTEM, "%s: %s", what,
-			   sqlite3_errmsg(sqlite));
+	return lag_err_set(err, input ? LAG_ERR_INPUT : LAG_ERR_SYSTEM, "%s: %s%s", what,
+			   sqlite3_errmsg(sqlite),
+			   code == SQLITE_CORRUPT
+				   ? ": the file is damaged; make it again from what it was made of"
+				   : "");
 }
 
 /* A connection is never shared between threads, so its mutexes are pure cost; both settings can only
@@ -83,6 +86,19 @@ static void uri_of(struct lag_buf *uri, const char *path)
 	lag_buf_puts(uri, "?immutable=1");
 }
 
+/* zstd, gzip, zip, 7z, xz: what archives come in. */
+static bool is_packed(const unsigned char head[16])
+{
+	static const char *const magics[] = { "\x28\xb5\x2f\xfd", "\x1f\x8b\x08", "PK\x03\x04",
+					      "7z\xbc\xaf", "\xfd\x37zXZ" };
+
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		if (memcmp(head, magics[i], strlen(magics[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* What is most often given in place of a merged trace: the recordings themselves. SQLite's own words
  * for these would not say what to do. */
 static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
@@ -109,6 +125,16 @@ static enum lag_status check_is_sqlite(const char *path, struct lag_err *err)
 		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
 	n = fread(head, 1, sizeof(head), file);
 	(void)fclose(file);
+	if (n < sizeof(head) && n == (size_t)info.st_size) {
+		return lag_err_set(err, LAG_ERR_INPUT, "%s is %s: `laggard merge` makes a trace",
+				   path, n ? "no merged trace" : "empty");
+	}
+	if (is_packed((const unsigned char *)head)) {
+		return lag_err_set(err, LAG_ERR_INPUT,
+				   "%s is packed: `laggard unpack` gives the merged trace in it, "
+				   "`laggard merge` makes one of recordings in it",
+				   path);
+	}
 	if (n < sizeof(head) || memcmp(head, magic, sizeof(magic)) != 0) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "%s is not a merged trace: `laggard merge` makes one", path);

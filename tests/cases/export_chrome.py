@@ -81,7 +81,10 @@ def check_choices(folder, db, whole):
     # What exists is not overwritten without -f, and what fails leaves nothing.
     refused = run("export", db, "-o", out, code=2)
     assert "-f" in refused.stderr
-    run("export", db, "-o", out, "-f", "-k", "kernels")
+    said = run("export", db, "-o", out, "-f", "-k", "kernels").stderr.splitlines()
+    # How large it was to be, and became.
+    assert len(said) == 2 and ("before compression" in said[0]) == out.endswith(".gz"), said
+    assert said[1].startswith(f"laggard: export: {out}, ") and "B; next: " in said[1], said
     only = Trace(out)
     only.check()
     assert {e["cat"] for e in only.slices} == {"kernel"}
@@ -90,7 +93,8 @@ def check_choices(folder, db, whole):
     cut = json.loads(span.stdout)["traceEvents"]
     cut = [e for e in cut if e["ph"] == "X"]
     assert cut and all(e["ts"] < 12000 and e["ts"] + e["dur"] >= 10000 for e in cut)
-    for bad in (["--ranks", "9"], ["-k", "kernel"], ["--time", "2s-1s"], ["-t", "svg"], ["--steps", "x"]):
+    for bad in (["--ranks", "9"], ["-k", "kernel"], ["--time", "2s-1s"], ["-t", "svg"], ["--steps", "x"],
+                ["--steps", "999"], ["--time", "10-20"]):
         failed = os.path.join(folder, "failed.json")
         assert run("export", db, "-o", failed, *bad, code=2).stderr.startswith("laggard"), bad
         assert glob.glob(failed + "*") == [], bad

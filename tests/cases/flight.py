@@ -218,6 +218,13 @@ def check_real_hang(folder, case):
     assert set(named) <= set(faults), named
     verdict = "never called it" if case == "lock_gil_1st" else "its own"
     assert all(v == verdict for _, v in suspects), suspects
+    # The summary says it in a sentence, and has no rows of nothing; the merge says where to look.
+    page = run("report", db, code=1).stdout
+    words = "has not called" if case == "lock_gil_1st" else "has not finished"
+    assert all(f"the job stands: rank {r} {words} " in page for r in faults), page
+    assert " of EXPERT_MODEL_PARALLEL_GROUP (" in page or " of TENSOR_MODEL_PARALLEL_GROUP (" in page, page
+    assert "exposed waiting" not in page and "host-bound" not in page, page
+    assert f"next: laggard report hang {db}" in run("merge", source, "-o", db, "-f").stderr
     expert = [c for c in comms if c["description"] == "EXPERT_MODEL_PARALLEL_GROUP" and c["verdict"] == verdict]
     assert len(expert) == 1 and all(str(r) in expert[0]["text"] for r in faults), expert
     # A rank without its dump stays suspect, and says why.

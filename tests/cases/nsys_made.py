@@ -195,6 +195,10 @@ def check_ranks(folder):
     assert rows(db, "SELECT count(*) FROM rank") == [(2,)]
     assert "nsys export --type sqlite" in findings(db)
     assert "nsys export --type sqlite" in merge(folder, path_of(folder, "node2.nsys-rep"), code=2)
+    for odd in (b"", b"of a version to come"):
+        with open(path_of(folder, "odd.nsys-rep"), "wb") as file:
+            file.write(odd)
+        assert "nsys export --type sqlite" in merge(folder, path_of(folder, "odd.nsys-rep"), code=2)
     # What laggard merged is no input, and an input is no output.
     assert "merged by laggard already" in merge(folder, shutil.copy(db, path_of(folder, "m.sqlite")), code=2)
     kept = open(paths[0], "rb").read()

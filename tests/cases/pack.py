@@ -113,6 +113,7 @@ def check_inputs(t, tmp, run):
     laggard("pack", two / "empty", "-o", two / "no.tar.zst", code=2)
     laggard("pack", run, "-o", two / "no.tar.gz", code=2)
     laggard("pack", run, "-t", "rar", "-o", two / "no.tar.zst", code=2)
+    laggard("pack", run, "-o", two / "no.xyz", code=2)
     t.check(not list(two.glob("no*")), "a refused pack left a file")
     laggard("pack", "-q", run, cwd=two)
     t.check((two / "run.tar.zst").exists(), "the default name")

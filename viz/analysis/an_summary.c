@@ -83,8 +83,9 @@ static enum lag_status step_rows(struct lag_context *ctx, const struct lag_steps
 			status = lag_sample_add(&lengths, lag_step_length(steps, s));
 	}
 	if (!lag_failed(status)) {
-		row(out, "step", "mean", "mean step", mean->n ? llround(mean->step_ns) : LAG_NONE,
-		    NAN);
+		row(out, "step", "mean",
+		    mean->n ? "mean step" : "mean step: no GPU work in a step is on record",
+		    mean->n ? llround(mean->step_ns) : LAG_NONE, NAN);
 		if (lengths.n > 1) {
 			row(out, "step", "p50", "median", lag_sample_quantile(&lengths, 0.5), NAN);
 			row(out, "step", "p5", "5th percentile",
@@ -144,7 +145,8 @@ static void time_rows(const struct lag_mean_step *mean, const struct lag_finding
 {
 	char text[160];
 
-	for (int c = 0; c < LAG_TIME_LIMIT; c++) {
+	/* Of nothing there are no parts. */
+	for (int c = 0; c < LAG_TIME_LIMIT && mean->n; c++) {
 		enum lag_time_class class = (enum lag_time_class)c;
 		bool known = mean->n_told[c] > 0;
 

@@ -476,9 +476,54 @@ static int by_gain(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
+/* What a verdict of `hang` says of its rank and operation. */
+static const struct {
+	const char *verdict, *does, *besides;
+} hang_words[] = {
+	{ "never called it", "has not called", ", others wait in it" },
+	{ "its own", "has not finished", ", others have" },
+	{ "blocked", "has called and not started", "" },
+	{ "communication", "all members are in", ": communication hangs" },
+	{ "cannot tell", "all on record are in", ": who holds it cannot be told" },
+	{ "deadlock", "is in", ", others that it needs wait in another operation" },
+	{ "no record", "is to be in", ", what it did is not on record" },
+};
+
+/* "rank 12 has not finished all_gather #42806 of TENSOR_MODEL_PARALLEL_GROUP (41), others have" */
+static void tell_hang(const struct lag_table *hang, size_t row, struct lag_buf *out)
+{
+	int64_t rank = int_of(hang, row, "rank"), seq = int_of(hang, row, "seq");
+	int64_t n_waiting = int_of(hang, row, "waiting");
+	const char *verdict = text_of(hang, row, "verdict"),
+		   *comm = text_of(hang, row, "communicator");
+	const char *name = text_of(hang, row, "description");
+	const char *does = verdict, *besides = "";
+
+	for (size_t i = 0; i < sizeof(hang_words) / sizeof(hang_words[0]); i++) {
+		if (strcmp(hang_words[i].verdict, verdict) == 0) {
+			does = hang_words[i].does;
+			besides = hang_words[i].besides;
+		}
+	}
+	lag_buf_puts(out, "the job stands: ");
+	if (rank != LAG_NONE)
+		lag_buf_printf(out, "rank %lld ", (long long)rank);
+	lag_buf_printf(out, "%s %s", does, text_of(hang, row, "function"));
+	if (seq != LAG_NONE)
+		lag_buf_printf(out, " #%lld", (long long)seq);
+	lag_buf_printf(out, name[0] ? " of %.60s (%.40s)" : " of %.60s%.0s", name[0] ? name : comm,
+		       comm);
+	lag_buf_puts(out, besides);
+	if (n_waiting > 0) {
+		lag_buf_printf(out, "; %lld rank%s in the end: report hang", (long long)n_waiting,
+			       n_waiting == 1 ? " waits" : "s wait");
+	}
+}
+
 /* Whoever holds up a job that stands comes before everything else. */
 static enum lag_status from_hang(struct lag_context *ctx, struct lag_findings *out)
 {
+	struct lag_buf text = { 0 };
 	struct lag_table hang;
 	size_t told = 0;
 
@@ -486,29 +531,22 @@ static enum lag_status from_hang(struct lag_context *ctx, struct lag_findings *o
 		return LAG_OK;
 	out->stands = hang.outcome == LAG_OUTCOME_FINDING;
 	for (size_t i = 0; i < hang.n_rows && told < HANG_TOLD && out->stands; i++) {
-		int64_t rank = int_of(&hang, i, "rank"), seq = int_of(&hang, i, "seq");
-		char who[96] = "", number[32] = "";
 		struct lag_found *f;
 
 		if (strcmp(text_of(&hang, i, "kind"), "suspect") != 0)
 			continue;
-		f = add(out, "hang", LAG_NONE, 0, rank);
+		f = add(out, "hang", LAG_NONE, 0, int_of(&hang, i, "rank"));
 		if (!f) {
 			lag_table_release(&hang);
+			lag_buf_release(&text);
 			return LAG_ERR_SYSTEM;
 		}
-		if (rank != LAG_NONE)
-			(void)snprintf(who, sizeof(who), "rank %lld: ", (long long)rank);
-		if (seq != LAG_NONE)
-			(void)snprintf(number, sizeof(number), " %lld", (long long)seq);
-		(void)snprintf(f->text, sizeof(f->text),
-			       "the job stands, %s%s (%s%s of %.60s); %lld ranks wait in the end: "
-			       "report hang",
-			       who, text_of(&hang, i, "verdict"), text_of(&hang, i, "function"),
-			       number, text_of(&hang, i, "communicator"),
-			       (long long)int_of(&hang, i, "waiting"));
+		lag_buf_clear(&text);
+		tell_hang(&hang, i, &text);
+		(void)snprintf(f->text, sizeof(f->text), "%s", lag_buf_text(&text));
 		told++;
 	}
+	lag_buf_release(&text);
 	lag_table_release(&hang);
 	return LAG_OK;
 }
