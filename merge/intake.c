@@ -79,7 +79,9 @@ static void refuse(struct intake *in, struct lag_source_row *row, enum lag_sourc
 	     row->path, row->note);
 }
 
-static void note_source(struct intake *in, struct lag_source_row *row, const char *note)
+/* `of` is the source, or the one process of several in it that the note is about. */
+static void note_source(struct intake *in, struct lag_source_row *row, const char *of,
+			const char *note)
 {
 	char *slot = lag_vec_push(&row->notes);
 
@@ -87,7 +89,7 @@ static void note_source(struct intake *in, struct lag_source_row *row, const cha
 		(void)snprintf(slot, LAG_ERR_TEXT_MAX, "%s", note);
 	if (!row->note[0])
 		set_note(row, note);
-	find(in, 0, "source", 1, "%s: %s", row->path, note);
+	find(in, 0, "source", 1, "%s: %s", of, note);
 }
 
 /* Takes what an importer made of an input. */
@@ -119,7 +121,7 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 	for (size_t i = 0; i < part->notes.n; i++) {
 		const char *note = (const char *)part->notes.items + i * LAG_ERR_TEXT_MAX;
 
-		note_source(in, row, note);
+		note_source(in, row, p->part.path, note);
 	}
 	memset(part, 0, sizeof(*part));
 	return LAG_OK;
@@ -173,6 +175,23 @@ static const struct lag_importer *importer_of(const struct lag_merge *m, const u
 	return NULL;
 }
 
+/* What to do with a file whose name says what its bytes do not. */
+static const char *hint_of(const char *path)
+{
+	static const char *const endings[] = { ".nsys-rep", ".qdrep" };
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t k = strlen(endings[i]);
+
+		if (n > k && strcasecmp(path + n - k, endings[i]) == 0) {
+			return "; of a report of Nsight Systems `nsys export --type sqlite` makes "
+			       "what laggard reads";
+		}
+	}
+	return "";
+}
+
 static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_input *input,
 			     const uint8_t *head, size_t n_head, struct lag_err *err)
 {
@@ -188,12 +207,15 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for another input");
 	in->source = (uint32_t)(in->sources.n - 1);
 	if (n_head == 0) {
-		refuse(in, row, LAG_SOURCE_EMPTY, "the file is empty");
+		(void)lag_err_set(&why, LAG_ERR_INPUT, "the file is empty%s", hint_of(input->path));
+		refuse(in, row, LAG_SOURCE_EMPTY, why.text);
 		return LAG_OK;
 	}
 	importer = importer_of(in->m, head, n_head);
 	if (!importer) {
-		refuse(in, row, LAG_SOURCE_REFUSED, "not a trace that laggard can read");
+		(void)lag_err_set(&why, LAG_ERR_INPUT, "not a trace that laggard can read%s",
+				  hint_of(input->path));
+		refuse(in, row, LAG_SOURCE_REFUSED, why.text);
 		return LAG_OK;
 	}
 	row->format = importer->name;
@@ -212,7 +234,7 @@ static enum lag_status visit(struct lag_source_visitor *visitor, struct lag_inpu
 		refuse(in, row, LAG_SOURCE_REFUSED, why.text);
 	} else if (input->damage) {
 		st = LAG_WARN;
-		note_source(in, row, input->damage);
+		note_source(in, row, row->path, input->damage);
 	}
 	if (st == LAG_WARN)
 		row->state = LAG_SOURCE_DAMAGED;
