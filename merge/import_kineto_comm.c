@@ -124,24 +124,72 @@ static enum lag_status add_comm(struct lag_kineto_work *w, const struct lag_kine
 	return st;
 }
 
+static uint64_t group_key(uint32_t name, uint32_t ranks)
+{
+	return (uint64_t)name << 32 | ranks;
+}
+
+/* The first one that a name and list stand for is meant by them. */
+static enum lag_status name_comm(struct lag_kineto_work *w, uint32_t name, uint32_t ranks,
+				 uint64_t comm)
+{
+	uint64_t key = group_key(name, ranks), known;
+
+	return lag_map_find(&w->by_group, key, &known) ? LAG_OK
+						       : lag_map_set(&w->by_group, key, comm);
+}
+
+static enum lag_status set_group(struct lag_kineto_work *w, struct lag_kineto_op *op,
+				 struct lag_err *err)
+{
+	uint32_t name = op->coll.group, ranks = op->coll.ranks;
+	const struct lag_kineto_comm *c;
+	uint64_t at = w->comms.n;
+	enum lag_status st;
+
+	op->comm = w->comms.n;
+	if (lag_map_find(&w->by_group, group_key(name, ranks), &at)) {
+		op->comm = (size_t)at;
+		return LAG_OK;
+	}
+	st = add_comm(w, op, false, err);
+	if (lag_failed(st))
+		return st;
+	c = &LAG_VEC_AT(&w->comms, struct lag_kineto_comm, op->comm);
+	/* As this operation says it, as the header does, and by the name alone. */
+	if (lag_failed(name_comm(w, name, ranks, at)) ||
+	    lag_failed(name_comm(w, name, c->ranks, at)) || lag_failed(name_comm(w, name, 0, at)))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more communicators");
+	return LAG_OK;
+}
+
+static enum lag_status set_assumed(struct lag_kineto_work *w, struct lag_kineto_op *op,
+				   struct lag_err *err)
+{
+	int64_t device = w->several_devices ? op->device : 0;
+	int64_t stream = w->several_streams ? op->stream : 0;
+	uint64_t key = lag_hash_pair((uint64_t)device, (uint64_t)stream), at;
+
+	/* The key is a hash: the next one is tried where somebody else has it. */
+	for (; lag_map_find(&w->by_stream, key, &at); key++) {
+		const struct lag_kineto_comm *c =
+			&LAG_VEC_AT(&w->comms, struct lag_kineto_comm, at);
+
+		op->comm = (size_t)at;
+		if ((!w->several_devices || c->device == device) &&
+		    (!w->several_streams || c->stream == stream))
+			return LAG_OK;
+	}
+	op->comm = w->comms.n;
+	if (lag_failed(lag_map_set(&w->by_stream, key, op->comm)))
+		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more communicators");
+	return add_comm(w, op, true, err);
+}
+
 enum lag_status lag_kineto_set_comm(struct lag_kineto_work *w, struct lag_kineto_op *op,
 				    struct lag_err *err)
 {
-	bool assumed = !op->coll.has_group;
-
-	for (op->comm = 0; op->comm < w->comms.n; op->comm++) {
-		const struct lag_kineto_comm *c =
-			&LAG_VEC_AT(&w->comms, struct lag_kineto_comm, op->comm);
-
-		if (c->assumed != assumed)
-			continue;
-		if (assumed ? (!w->several_devices || c->device == op->device) &&
-				      (!w->several_streams || c->stream == op->stream)
-			    : c->name == op->coll.group &&
-				      (c->ranks == op->coll.ranks || !op->coll.ranks))
-			return LAG_OK;
-	}
-	return add_comm(w, op, assumed, err);
+	return op->coll.has_group ? set_group(w, op, err) : set_assumed(w, op, err);
 }
 
 /* PyTorch gives the peer as the job's rank; what is no member is taken as the group's. */

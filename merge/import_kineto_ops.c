@@ -283,6 +283,8 @@ enum lag_status lag_kineto_add_ops(struct lag_kineto *k, struct lag_err *err)
 	}
 	lag_vec_release(&w.ops);
 	lag_vec_release(&w.comms);
+	lag_map_release(&w.by_group);
+	lag_map_release(&w.by_stream);
 	lag_map_release(&w.by_external);
 	lag_map_release(&w.launch);
 	return st;

@@ -30,8 +30,9 @@ struct lag_kineto_op {
 
 struct lag_kineto_work {
 	struct lag_kineto *k;
-	struct lag_vec ops;   /* struct lag_kineto_op */
-	struct lag_vec comms; /* struct lag_kineto_comm */
+	struct lag_vec ops;                 /* struct lag_kineto_op */
+	struct lag_vec comms;               /* struct lag_kineto_comm */
+	struct lag_map by_group, by_stream; /* what operations say of theirs -> index in comms */
 	struct lag_map
 		by_external;   /* external id -> 1 + index of the CPU event about a collective */
 	struct lag_map launch; /* correlation -> 1 + api index, of those wanted; 0 = wanted */

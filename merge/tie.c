@@ -5,55 +5,83 @@
 
 #define OVERRUN_NS    INT64_C(1000000)
 #define OVERRUN_COUNT 16 /* later events of the stream that lie wholly inside */
-/* Later events of the stream that are looked at: few overlap at all. */
-#define OVERRUN_LOOKS 4096
 /* Calls of one correlation that are looked at: a runtime call, the driver calls inside it, and those
  * of a counter that started again. */
 #define CALLS_MAX 64
 
 /* ---- overruns ---- */
 
-/* Events of one stream run one after the other; a few overlap by microseconds, or by one successor's
- * prologue. One that swallows many later ones whole has a wrong end. Graph nodes run side by side.
- * next: 1 + the next event of the same stream. */
-static bool overruns(const struct lag_proc *p, const uint32_t *next, uint32_t i)
+/* The earliest ends of those events of a stream that were seen: backwards, the ones that start later. */
+struct soonest {
+	int64_t end_ns[OVERRUN_COUNT]; /* ascending */
+	unsigned n;
+};
+
+static void note_end(struct soonest *s, int64_t end_ns)
 {
-	const struct lag_gpu *g = LAG_GPU_AT(p, i);
-	int64_t end_ns = LAG_GPU_END(p, g);
-	unsigned inside = 0, looked = 0;
+	unsigned at = s->n;
 
-	if (end_ns == LAG_NONE || end_ns - g->start_ns < OVERRUN_NS ||
-	    LAG_GPU_SHAPE_AT(p, g)->graph_id > 0)
-		return false;
-	for (uint32_t ref = next[i]; ref && looked < OVERRUN_LOOKS; ref = next[ref - 1], looked++) {
-		const struct lag_gpu *other = LAG_GPU_AT(p, ref - 1);
-		int64_t other_end;
-
-		if (other->start_ns >= end_ns)
-			return false;
-		other_end = LAG_GPU_END(p, other);
-		if (other_end != LAG_NONE && other_end > other->start_ns && other_end <= end_ns &&
-		    ++inside >= OVERRUN_COUNT)
-			return true;
+	if (at == OVERRUN_COUNT && end_ns >= s->end_ns[at - 1])
+		return;
+	if (at == OVERRUN_COUNT) {
+		at--;
+	} else {
+		s->n++;
 	}
-	return false;
+	for (; at && s->end_ns[at - 1] > end_ns; at--)
+		s->end_ns[at] = s->end_ns[at - 1];
+	s->end_ns[at] = end_ns;
 }
 
-static enum lag_status chain_streams(const struct lag_proc *p, struct lag_vec *next)
+/* Events of one stream run one after the other; a few overlap by microseconds, or by one successor's
+ * prologue. One that swallows many later ones whole has a wrong end. Graph nodes run side by side. */
+static bool overruns(const struct lag_proc *p, const struct lag_gpu *g, const struct soonest *later)
 {
-	struct lag_vec later = LAG_VEC_SPILLED(uint32_t, p->part.spill); /* by stream number */
-	enum lag_status st = lag_vec_resize(&later, p->gpu_shapes.n);
+	int64_t end_ns = LAG_GPU_END(p, g);
 
-	if (st == LAG_OK)
-		st = lag_vec_resize(next, p->gpu.n);
-	for (size_t i = p->gpu.n; i > 0 && st == LAG_OK; i--) {
-		uint32_t *first = &LAG_VEC_AT(&later, uint32_t,
-					      LAG_GPU_SHAPE_AT(p, LAG_GPU_AT(p, i - 1))->queue);
+	return end_ns != LAG_NONE && end_ns - g->start_ns >= OVERRUN_NS &&
+	       LAG_GPU_SHAPE_AT(p, g)->graph_id <= 0 && later->n == OVERRUN_COUNT &&
+	       later->end_ns[OVERRUN_COUNT - 1] <= end_ns;
+}
 
-		LAG_VEC_AT(next, uint32_t, i - 1) = *first;
-		*first = (uint32_t)i;
+static size_t count_queues(const struct lag_proc *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->gpu_shapes.n; i++) {
+		uint32_t queue = LAG_VEC_AT(&p->gpu_shapes, struct lag_gpu_shape, i).queue;
+
+		n = queue >= n ? (size_t)queue + 1 : n;
 	}
-	lag_vec_release(&later);
+	return n;
+}
+
+/* Indices of those that overrun, descending. */
+static enum lag_status find_overruns(struct lag_merge *m, const struct lag_proc *p,
+				     struct lag_vec *out)
+{
+	struct lag_vec queues = LAG_VEC_SPILLED(struct soonest, p->part.spill);
+	enum lag_status st = lag_vec_resize(&queues, count_queues(p));
+
+	for (size_t i = p->gpu.n; i > 0 && st == LAG_OK; i--) {
+		const struct lag_gpu *g = LAG_GPU_AT(p, i - 1);
+		struct soonest *later =
+			&LAG_VEC_AT(&queues, struct soonest, LAG_GPU_SHAPE_AT(p, g)->queue);
+		int64_t end_ns = LAG_GPU_END(p, g);
+
+		if (lag_merge_cancelled(m, i)) {
+			st = LAG_ERR_LIMIT;
+		} else if (overruns(p, g, later)) {
+			uint32_t *slot = lag_vec_push(out);
+
+			st = slot ? LAG_OK : LAG_ERR_SYSTEM;
+			if (slot)
+				*slot = (uint32_t)(i - 1);
+		}
+		if (end_ns != LAG_NONE && end_ns > g->start_ns)
+			note_end(later, end_ns);
+	}
+	lag_vec_release(&queues);
 	return st;
 }
 
@@ -77,21 +105,22 @@ static enum lag_status put_aside(uint32_t proc, struct lag_proc *p, const struct
 	return LAG_OK;
 }
 
-/* out: uint32_t indices, ascending. */
-static enum lag_status put_aside_all(uint32_t proc, struct lag_proc *p, const struct lag_vec *out)
+/* out: uint32_t indices, descending; used up. */
+static enum lag_status put_aside_all(uint32_t proc, struct lag_proc *p, struct lag_vec *out)
 {
 	enum lag_status st = LAG_OK;
-	size_t kept = 0, next = 0;
+	bool any = out->n > 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < p->gpu.n && st == LAG_OK && out->n; i++) {
-		if (next < out->n && LAG_VEC_AT(out, uint32_t, next) == i) {
+	for (size_t i = 0; i < p->gpu.n && st == LAG_OK && any; i++) {
+		if (out->n && LAG_VEC_AT(out, uint32_t, out->n - 1) == i) {
 			st = put_aside(proc, p, LAG_GPU_AT(p, i));
-			next++;
+			out->n--;
 		} else {
 			*LAG_GPU_AT(p, kept++) = *LAG_GPU_AT(p, i);
 		}
 	}
-	if (st == LAG_OK && out->n)
+	if (st == LAG_OK && any)
 		p->gpu.n = kept;
 	return st;
 }
@@ -99,25 +128,12 @@ static enum lag_status put_aside_all(uint32_t proc, struct lag_proc *p, const st
 enum lag_status lag_merge_overruns(struct lag_merge *m, uint32_t proc, struct lag_err *err)
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
-	struct lag_vec next = LAG_VEC_SPILLED(uint32_t, p->part.spill);
 	struct lag_vec out = LAG_VEC_SPILLED(uint32_t, p->part.spill);
-	enum lag_status st = chain_streams(p, &next);
+	enum lag_status st = find_overruns(m, p, &out);
 
-	for (uint32_t i = 0; i < p->gpu.n && st == LAG_OK; i++) {
-		if (lag_merge_cancelled(m, i)) {
-			st = LAG_ERR_LIMIT;
-		} else if (overruns(p, next.items, i)) {
-			uint32_t *slot = lag_vec_push(&out);
-
-			st = slot ? LAG_OK : LAG_ERR_SYSTEM;
-			if (slot)
-				*slot = i;
-		}
-	}
 	if (st == LAG_OK)
 		st = put_aside_all(proc, p, &out);
 	lag_vec_release(&out);
-	lag_vec_release(&next);
 	if (st == LAG_ERR_LIMIT)
 		return lag_merge_interrupted(err);
 	return st == LAG_OK ? st : lag_err_set(err, st, "no memory for quarantined events");
