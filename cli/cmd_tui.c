@@ -201,7 +201,7 @@ static int run(const struct lag_args *args)
 	return lag_failed(status) ? lag_cmd_fail("tui", &err) : LAG_EXIT_OK;
 }
 
-#define VIEW_NAMES "overview timeline pipeline stragglers collectives kernels trust"
+#define VIEW_NAMES "overview timeline pipeline stragglers collectives kernels trust hang"
 
 static const struct lag_opt options[] = {
 	{ 'v', "view", "VIEW", "the first view (default: overview)", VIEW_NAMES },
@@ -224,7 +224,8 @@ const struct lag_cmd lag_cmd_tui = {
 	.name = "tui",
 	.summary = "Look at a merged trace on the full screen",
 	.operands = "FILE",
-	.details = "Views: overview, timeline, pipeline, stragglers, collectives, kernels, trust.\n"
+	.details = "Views: overview, timeline, pipeline, stragglers, collectives, kernels, trust, "
+		   "hang.\n"
 		   "? shows the keys; q goes back, and leaves from the overview.\n",
 	.options = options,
 	.n_options = sizeof(options) / sizeof(options[0]),

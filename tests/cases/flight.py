@@ -5,6 +5,7 @@ real ones at hand, entry by entry against what Python's own reader gives."""
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -206,6 +207,29 @@ def check_hang(folder):
         assert said == (code == 0), number
 
 
+def screen(db, *options):
+    return run("tui", db, *options).stdout
+
+
+def check_screens(db, suspects):
+    """A run that stands opens with that, and Enter leads to the rows of the report, told in full."""
+    first, rank = screen(db, "--print", "overview"), suspects[0][0]
+    found = [line for line in first.splitlines() if f"rank {rank}" in line]
+    assert found and first.index(found[0]) < first.index("withheld"), first
+    for size in (("-W", 80, "-H", 24), ("-W", 120, "-H", 35), ("-W", 160, "-H", 50)):
+        opened = screen(db, "--print", "overview", *size, "--keys", "Enter")
+        assert "8 hang" in opened, opened
+        for r, verdict in suspects:
+            assert re.search(rf"suspect +{r} +{verdict}", opened), (r, opened)
+        doc = json.loads(run("report", "hang", db, "--format", "json", code=1).stdout)
+        words = doc["rows"][0]["text"].split()
+        assert re.search(r"\s+".join(map(re.escape, words)), opened), (words, opened)
+        timeline = screen(db, "--print", "overview", *size, "--keys", "Enter Enter")
+        assert "suspect" not in timeline and f"rank {rank}" in timeline, timeline
+    third = screen(db, "--print", "hang", "-H", 24, "--keys", "Down Down")
+    assert re.search(r"; ranks? [\d, -]+ stands? in it", third), third
+
+
 def check_real_hang(folder, case):
     """The suspects are the ranks that the faults were injected into, and those whom the reference names."""
     source, db = os.path.join(DATA, case), os.path.join(folder, case + ".db")
@@ -225,6 +249,7 @@ def check_real_hang(folder, case):
     assert " of EXPERT_MODEL_PARALLEL_GROUP (" in page or " of TENSOR_MODEL_PARALLEL_GROUP (" in page, page
     assert "exposed waiting" not in page and "host-bound" not in page, page
     assert f"next: laggard report hang {db}" in run("merge", source, "-o", db, "-f").stderr
+    check_screens(db, suspects)
     expert = [c for c in comms if c["description"] == "EXPERT_MODEL_PARALLEL_GROUP" and c["verdict"] == verdict]
     assert len(expert) == 1 and all(str(r) in expert[0]["text"] for r in faults), expert
     # A rank without its dump stays suspect, and says why.

@@ -55,6 +55,16 @@ def stragglers(run, tally):
     tally.check(any(f"rank {SLOW} " in line and "chronic" in line for line in lines), "nobody is chronic")
 
 
+def steps_shown(run, tally):
+    """Steps that have no room are said to be there."""
+    n = len(run.report("steps")["rows"])
+    text = screen(run, "stragglers", "--width", 80)
+    found = re.search(r"(\d+) of (\d+) steps", text)
+    tally.check(found and int(found[2]) == n and int(found[1]) < n, f"{n} steps: {text}")
+    tally.check("▸" in text or "◂" in text, f"no mark that there are more steps: {text}")
+    tally.check(f"of {n} steps" not in screen(run, "stragglers", "--width", 200), "all of them have room")
+
+
 def bubbles(run, tally):
     for step in (1, 3):
         text = screen(run, "pipeline", "--width", 160, "--keys", f": step Space {step} Enter")
@@ -85,6 +95,8 @@ def main():
         stragglers(run, tally)
         bubbles(run, tally)
         place(run, tally)
+    with Run("--dp", 2, "--steps", 60, "--seed", 11) as run:
+        steps_shown(run, tally)
     tally.end()
 
 

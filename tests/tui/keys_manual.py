@@ -11,6 +11,8 @@ PAGE = ROOT / "man/laggard-tui.1"
 BEGIN, END = '.\\" keys begin: checked against viz/tui/keys.def\n', '.\\" keys end\n'
 WHERE = {
     "LAG_AT_ANY": "Everywhere",
+    "LAG_AT_OPEN": "Everywhere but in trust",
+    "LAG_AT_FIND": "In the overview, the timeline and tables",
     "LAG_AT_TIMELINE": "In the timeline",
     "LAG_AT_TIME": "In the timeline and the pipeline",
     "LAG_AT_PIPELINE": "In the pipeline",

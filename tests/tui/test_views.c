@@ -9,6 +9,7 @@
 #include "viz/tui/app.h"
 #include "viz/tui/script.h"
 #include "viz/tui/text.h"
+#include "viz/tui/view.h"
 
 static int setup(void **state)
 {
@@ -138,6 +139,44 @@ static void hostile_names_reach_no_screen(void **state)
 	lag_app_free(app);
 }
 
+/* What the bottom line offers works, and what works is offered. */
+static void keys_are_offered_where_they_do_something(void **state)
+{
+	static const struct lag_view *const views[] = {
+#define LAG_VIEW(NAME, id, title, brief, summary) &lag_view_##id,
+#include "viz/tui/views.def"
+	};
+	struct lag_app *app = start(*state, 80, 24, false);
+
+	for (int i = 0; i < LAG_VIEW_LIMIT; i++) {
+		assert_int_equal(lag_keymap_find('/', (enum lag_view_id)i) != LAG_INTENT_NONE,
+				 views[i]->find != NULL);
+	}
+	lag_script_press(app, "4");
+	assert_false(shows(app, "/ find"));
+	lag_script_press(app, "/");
+	assert_true(shows(app, "this key does nothing here"));
+	lag_script_press(app, "7");
+	assert_false(shows(app, "open"));
+	lag_script_press(app, "?");
+	assert_false(shows(app, "open the evidence"));
+	lag_app_free(app);
+}
+
+static void more_than_a_screen_says_so(void **state)
+{
+	struct lag_app *app = start(*state, 80, 24, false);
+
+	lag_script_press(app, "2 ?");
+	assert_true(shows(app, "▾ 22 more"));
+	lag_script_press(app, "PgDn");
+	assert_true(shows(app, "▴ 19 more"));
+	lag_script_press(app, "G");
+	assert_true(shows(app, "▴ 22 more"));
+	assert_false(shows(app, "▾"));
+	lag_app_free(app);
+}
+
 static void a_finding_leads_to_its_evidence_and_back(void **state)
 {
 	struct lag_app *app = start(*state, 105, 28, false);
@@ -239,6 +278,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hostile_names_reach_no_screen, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_finding_leads_to_its_evidence_and_back, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(keys_are_offered_where_they_do_something, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(more_than_a_screen_says_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(time_and_selection_survive_a_change_of_view, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(late_arrivals_and_bubbles_are_found_in_order, setup,

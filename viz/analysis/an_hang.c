@@ -173,12 +173,33 @@ static enum lag_hang_end judge(const struct lag_hang *h, const struct lag_hang_c
 	return LAG_HANG_BLOCKED;
 }
 
+/* Ranks whose oldest unfinished operation it is. */
+static void tell_standing(const struct lag_hang *h, const struct lag_hang_comm *hc,
+			  struct lag_buf *out)
+{
+	int64_t ranks[1024];
+	size_t n = 0;
+
+	for (size_t r = 0; r < h->trace->n_ranks && n < 1024; r++) {
+		const struct lag_hang_head *head = &h->heads[r];
+
+		if (head->any && head->comm == hc->comm && head->seq == hc->seq)
+			ranks[n++] = h->trace->ranks[r].rank;
+	}
+	if (!n)
+		return;
+	lag_buf_puts(out, n == 1 ? "; rank " : "; ranks ");
+	tell_ranks(ranks, n, out);
+	lag_buf_puts(out, n == 1 ? " stands in it" : " stand in it");
+}
+
 static void comm_row(const struct lag_hang *h, const struct lag_hang_comm *hc,
 		     struct lag_table *out)
 {
 	struct lag_buf text = { 0 };
 	enum lag_hang_end verdict = judge(h, hc, &text);
 
+	tell_standing(h, hc, &text);
 	lag_table_row(out);
 	lag_table_text(out, "communicator");
 	lag_table_null(out);

@@ -36,12 +36,12 @@ struct lag_app {
 };
 
 static const struct lag_view *const views[] = {
-#define LAG_VIEW(NAME, id, title, summary) &lag_view_##id,
+#define LAG_VIEW(NAME, id, title, brief, summary) &lag_view_##id,
 #include "viz/tui/views.def"
 };
 
 const char *const lag_tui_views[] = {
-#define LAG_VIEW(NAME, id, title, summary) #id,
+#define LAG_VIEW(NAME, id, title, brief, summary) #id,
 #include "viz/tui/views.def"
 	NULL,
 };
@@ -193,9 +193,8 @@ static void find(struct lag_app *app)
 
 	if (!app->scene.find[0]) {
 		lag_scene_say(&app->scene, "nothing to find: type a name after /");
-	} else if (!view->find) {
-		lag_scene_say(&app->scene, "nothing can be searched in this view");
-	} else if (!view->find(&app->scene, app->states[app->view]) && !app->scene.message[0]) {
+	} else if (view->find && !view->find(&app->scene, app->states[app->view]) &&
+		   !app->scene.message[0]) {
 		lag_scene_say(&app->scene, "not found: %s", app->scene.find);
 	}
 }
@@ -277,7 +276,7 @@ static void help_act(struct lag_app *app, enum lag_intent intent)
 /* Intents of the frame; false: the view's turn. */
 static bool act(struct lag_app *app, enum lag_intent intent)
 {
-	int view = (int)app->view;
+	int view = (int)app->view, n = lag_status_views(&app->scene);
 
 	switch (intent) {
 	case LAG_INTENT_QUIT:
@@ -291,10 +290,10 @@ static bool act(struct lag_app *app, enum lag_intent intent)
 		app->help_top = 0;
 		return true;
 	case LAG_INTENT_NEXT_VIEW:
-		jump(app, (enum lag_view_id)((view + 1) % LAG_VIEW_LIMIT));
+		jump(app, (enum lag_view_id)((view + 1) % n));
 		return true;
 	case LAG_INTENT_PREV_VIEW:
-		jump(app, (enum lag_view_id)((view + LAG_VIEW_LIMIT - 1) % LAG_VIEW_LIMIT));
+		jump(app, (enum lag_view_id)((view + n - 1) % n));
 		return true;
 	case LAG_INTENT_GOTO:
 	case LAG_INTENT_SEARCH:
@@ -329,7 +328,14 @@ void lag_app_key(struct lag_app *app, uint32_t key)
 		jump(app, (enum lag_view_id)(key - '1'));
 		return;
 	}
-	if (intent == LAG_INTENT_NONE || act(app, intent))
+	if (intent == LAG_INTENT_NONE) {
+		/* It does something elsewhere: silence would look like a fault. */
+		if (lag_keymap_known(key))
+			lag_scene_say(&app->scene,
+				      "this key does nothing here: ? shows those that do");
+		return;
+	}
+	if (act(app, intent))
 		return;
 	views[app->view]->act(&app->scene, app->states[app->view], intent);
 	follow(app);
@@ -390,6 +396,7 @@ static const struct lag_screen *draw(struct lag_app *app, bool keys)
 	struct lag_screen *screen = &app->screen;
 	struct lag_layout layout = lag_layout_screen(screen->width, screen->height, keys);
 	struct lag_canvas whole = lag_canvas_whole(screen), top, body, bottom;
+	bool tabs = false;
 
 	lag_screen_clear(screen);
 	app->body = layout.body;
@@ -407,19 +414,22 @@ static const struct lag_screen *draw(struct lag_app *app, bool keys)
 	if (layout.rules) {
 		lag_draw_run(&whole, 0, 1, screen->width, 0x2500, LAG_STYLE_DIM);
 		if (keys) {
+			struct lag_canvas line = lag_canvas_part(&whole, 0, 1, screen->width, 1);
+
+			tabs = lag_status_tabs(&app->scene, app->view, &line);
 			lag_draw_run(&whole, 0, screen->height - 2, screen->width, 0x2500,
 				     LAG_STYLE_DIM);
 		}
 	}
 	if (app->help) {
-		lag_status_help(app->view, &app->help_top, &body);
+		lag_status_help(&app->scene, app->view, &app->help_top, &body);
 	} else {
 		views[app->view]->draw(&app->scene, app->states[app->view], &body);
 	}
 	if (app->prompt) {
 		draw_prompt(app, &bottom);
 	} else {
-		lag_status_bottom(&app->scene, app->view, &bottom);
+		lag_status_bottom(&app->scene, app->view, tabs, &bottom);
 	}
 	return screen;
 }

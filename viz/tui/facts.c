@@ -81,11 +81,22 @@ static void warnings(const struct lag_tui_data *data, struct lag_facts *out)
 	}
 }
 
+/* What had not ended is told from all events. */
+static bool stands(const struct lag_tui_data *data)
+{
+	const struct lag_table *table = NULL;
+	struct lag_err err = { 0 };
+
+	return !data->detail && !lag_failed(data->table(data->self, "hang", &table, &err)) &&
+	       table->n_rows > 0;
+}
+
 enum lag_status lag_facts_compute(const struct lag_tui_data *data, struct lag_facts *out,
 				  struct lag_err *err)
 {
 	*out = (struct lag_facts){ .n_steps = data->steps->n_steps };
 	records(data->trace, out);
 	warnings(data, out);
+	out->stands = stands(data);
 	return step_times(data->steps, out, err);
 }

@@ -15,6 +15,7 @@ struct lag_facts {
 	int n_warnings;   /* rows of the trust analysis */
 	int n_errors;
 	size_t n_steps;
+	bool stands; /* communication is on record that had not ended */
 };
 
 enum lag_status lag_facts_compute(const struct lag_tui_data *data, struct lag_facts *out,

@@ -11,6 +11,7 @@ static const struct {
 	const char *item;
 	enum lag_view_id view;
 } evidence[] = {
+	{ "hang", LAG_VIEW_HANG },
 	{ "straggler", LAG_VIEW_STRAGGLERS },
 	{ "nobody_late", LAG_VIEW_STRAGGLERS },
 	{ "imbalance", LAG_VIEW_PIPELINE },
@@ -63,7 +64,8 @@ static void add(const struct lag_scene *scene, const struct lag_table *summary, 
 				     .r = r,
 				     .step = r < 0 ? -1 : worst_step(scene, (size_t)r) };
 	snprintf(claim->text, sizeof(claim->text), "%s", text ? text : "");
-	claim->accuses = r >= 0 && claim->view == LAG_VIEW_STRAGGLERS;
+	claim->accuses =
+		r >= 0 && (claim->view == LAG_VIEW_STRAGGLERS || claim->view == LAG_VIEW_HANG);
 	out->n++;
 }
 

@@ -70,6 +70,15 @@ static bool has_key(const char *keys, uint32_t key)
 	return false;
 }
 
+bool lag_keymap_known(uint32_t key)
+{
+	for (size_t i = 0; i < lag_key_lines_n; i++) {
+		if (has_key(lag_key_lines[i].keys, key))
+			return true;
+	}
+	return false;
+}
+
 enum lag_intent lag_keymap_find(uint32_t key, enum lag_view_id view)
 {
 	for (size_t i = 0; i < lag_key_lines_n; i++) {

@@ -4,11 +4,12 @@
 #ifndef VIZ_TUI_KEYMAP_H
 #define VIZ_TUI_KEYMAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum lag_view_id {
-#define LAG_VIEW(NAME, id, title, summary) LAG_VIEW_##NAME,
+#define LAG_VIEW(NAME, id, title, brief, summary) LAG_VIEW_##NAME,
 #include "viz/tui/views.def"
 	LAG_VIEW_LIMIT,
 };
@@ -19,7 +20,10 @@ enum lag_view_id {
 #define LAG_AT_PIPELINE (1U << LAG_VIEW_PIPELINE)
 #define LAG_AT_TIME     (LAG_AT_TIMELINE | LAG_AT_PIPELINE)
 #define LAG_AT_ROWS     (LAG_AT_TIMELINE | 1U << LAG_VIEW_STRAGGLERS)
-#define LAG_AT_TABLES   (1U << LAG_VIEW_COLLECTIVES | 1U << LAG_VIEW_KERNELS)
+#define LAG_AT_TABLES   (1U << LAG_VIEW_COLLECTIVES | 1U << LAG_VIEW_KERNELS | 1U << LAG_VIEW_HANG)
+/* Views whose rows open something, and those that can be searched. */
+#define LAG_AT_OPEN (LAG_AT_ANY & ~(1U << LAG_VIEW_TRUST))
+#define LAG_AT_FIND (LAG_AT_TABLES | LAG_AT_TIMELINE | 1U << LAG_VIEW_OVERVIEW)
 
 enum lag_intent {
 	LAG_INTENT_NONE = 0,
@@ -62,6 +66,9 @@ extern const size_t lag_key_lines_n;
 
 /* What a key means in a view; LAG_INTENT_NONE = nothing. */
 enum lag_intent lag_keymap_find(uint32_t key, enum lag_view_id view);
+
+/* Whether it means something in any view. */
+bool lag_keymap_known(uint32_t key);
 
 /* A key by its name in keys.def ("Up", "C-l", "F6", "Space", "k"); n bytes. 0 = no such key. */
 uint32_t lag_key_parse(const char *name, size_t n);

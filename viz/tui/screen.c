@@ -290,3 +290,22 @@ void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double sha
 			       ink->style);
 	}
 }
+
+static void draw_count(struct lag_canvas *canvas, int y, const char *mark, int n)
+{
+	char text[32];
+	int need;
+
+	if (n <= 0)
+		return;
+	snprintf(text, sizeof(text), " %s %d more", mark, n);
+	need = lag_canvas_text_width(canvas, text);
+	lag_draw_text(canvas, canvas->width > need ? canvas->width - need : 0, y, LAG_STYLE_KEY,
+		      text);
+}
+
+void lag_draw_more(struct lag_canvas *canvas, int above, int below)
+{
+	draw_count(canvas, 0, "▴", above);
+	draw_count(canvas, canvas->height - 1, "▾", below);
+}

@@ -115,6 +115,9 @@ void lag_draw_right(struct lag_canvas *canvas, int x, int y, int width, unsigned
 void lag_draw_bar(struct lag_canvas *canvas, int x, int y, int width, double share,
 		  const struct lag_ink *ink);
 
+/* Marks in the right corners: so many lines are above, and below, what the canvas shows. */
+void lag_draw_more(struct lag_canvas *canvas, int above, int below);
+
 /* Cells that a text takes on this canvas. */
 int lag_canvas_text_width(const struct lag_canvas *canvas, const char *text);
 

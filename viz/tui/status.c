@@ -9,11 +9,11 @@
 #include "viz/tui/text.h"
 
 struct view_line {
-	const char *title, *summary;
+	const char *title, *brief, *summary;
 };
 
 static const struct view_line view_lines[] = {
-#define LAG_VIEW(NAME, id, title, summary) { title, summary },
+#define LAG_VIEW(NAME, id, title, brief, summary) { title, brief, summary },
 #include "viz/tui/views.def"
 };
 
@@ -214,16 +214,48 @@ static int gather_hints(enum lag_view_id view, struct hint *hints, int most)
 	return n;
 }
 
-static int draw_views(struct lag_canvas *canvas, enum lag_view_id view, int x)
+int lag_status_views(const struct lag_scene *scene)
 {
-	for (int i = 0; i < LAG_VIEW_LIMIT; i++) {
+	return scene->facts.stands ? LAG_VIEW_LIMIT : LAG_VIEW_HANG;
+}
+
+static const char *tab_name(int i, bool brief)
+{
+	return brief ? view_lines[i].brief : view_lines[i].title;
+}
+
+/* Cells of n names, each with its digit, and `gap` between them. */
+static int tabs_width(int n, bool brief, int gap)
+{
+	int width = (n - 1) * gap;
+
+	for (int i = 0; i < n; i++)
+		width += 2 + (int)strlen(tab_name(i, brief));
+	return width;
+}
+
+bool lag_status_tabs(const struct lag_scene *scene, enum lag_view_id view,
+		     struct lag_canvas *canvas)
+{
+	int n = lag_status_views(scene), room = canvas->width - 2, gap = 2, x = 1;
+	bool brief = tabs_width(n, false, 1) > room;
+
+	if (tabs_width(n, brief, gap) > room)
+		gap = 1;
+	if (tabs_width(n, brief, gap) > room)
+		return false;
+	lag_draw_glyph(canvas, 0, 0, ' ', LAG_STYLE_DIM);
+	for (int i = 0; i < n; i++) {
 		unsigned style =
 			(int)view == i ? LAG_STYLE_TITLE | LAG_STYLE_SELECTED : LAG_STYLE_DIM;
 
 		x = lag_draw_printf(canvas, x, 0, LAG_STYLE_KEY, "%d", i + 1);
-		x = lag_draw_text(canvas, x + 1, 0, style, view_lines[i].title) + 2;
+		x = lag_draw_text(canvas, x, 0, LAG_STYLE_DIM, " ");
+		x = lag_draw_text(canvas, x, 0, style, tab_name(i, brief));
+		lag_draw_run(canvas, x, 0, i + 1 < n ? gap : 1, ' ', LAG_STYLE_DIM);
+		x += gap;
 	}
-	return x;
+	return true;
 }
 
 static int hint_width(const struct lag_canvas *canvas, const struct hint *hint)
@@ -232,31 +264,20 @@ static int hint_width(const struct lag_canvas *canvas, const struct hint *hint)
 	       lag_canvas_text_width(canvas, hint->label);
 }
 
-void lag_status_bottom(const struct lag_scene *scene, enum lag_view_id view,
+void lag_status_bottom(const struct lag_scene *scene, enum lag_view_id view, bool tabs,
 		       struct lag_canvas *canvas)
 {
 	struct hint hints[32];
-	int n = gather_hints(view, hints, 32), x = 1, views = 0, needed = 0, room = canvas->width;
+	int n = gather_hints(view, hints, 32), x = 1, room = canvas->width;
 
 	if (scene->message[0]) {
 		lag_draw_field(canvas, 1, 0, canvas->width - 1, LAG_STYLE_WARN, scene->message);
 		return;
 	}
-	for (int i = 0; i < LAG_VIEW_LIMIT; i++)
-		views += (int)strlen(view_lines[i].title) + 4;
-	for (int i = 0; i < n; i++) {
-		/* Where "back" leads out of the program it must say so. */
-		if (scene->root && strcmp(hints[i].label, "back") == 0)
-			hints[i].label = "quit";
-		if (hints[i].show <= 5 || strcmp(hints[i].label, "help") == 0)
-			needed += hint_width(canvas, &hints[i]) + 2;
-	}
-	if (x + views + needed <= canvas->width) {
-		x = draw_views(canvas, view, x) + 1;
-	} else if (canvas->width >= 40) {
-		x = lag_draw_text(canvas, x, 0, LAG_STYLE_KEY, "1-7");
+	if (!tabs && canvas->width >= 40) {
+		x = lag_draw_printf(canvas, x, 0, LAG_STYLE_KEY, "1-%d", lag_status_views(scene));
 		x = lag_draw_text(canvas, x + 1, 0, LAG_STYLE_DIM, "views") + 2;
-	} else {
+	} else if (canvas->width < 40) {
 		x = 0;
 	}
 	/* Help always fits: who does not know a key must find it. */
@@ -264,6 +285,9 @@ void lag_status_bottom(const struct lag_scene *scene, enum lag_view_id view,
 	for (int i = 0; i < n; i++) {
 		bool help = strcmp(hints[i].label, "help") == 0;
 
+		/* Where "back" leads out of the program it must say so. */
+		if (scene->root && strcmp(hints[i].label, "back") == 0)
+			hints[i].label = "quit";
 		if (!help && x + hint_width(canvas, &hints[i]) + 1 > room)
 			continue;
 		x = lag_draw_text(canvas, x, 0, LAG_STYLE_KEY, hints[i].key);
@@ -273,13 +297,15 @@ void lag_status_bottom(const struct lag_scene *scene, enum lag_view_id view,
 	}
 }
 
-void lag_status_help(enum lag_view_id view, int *top, struct lag_canvas *canvas)
+void lag_status_help(const struct lag_scene *scene, enum lag_view_id view, int *top,
+		     struct lag_canvas *canvas)
 {
-	int n = 0, most, y = 0, keys = canvas->width >= 40 ? 18 : 8;
+	int n = 0, lines, most, y = 0, keys = canvas->width >= 40 ? 18 : 8;
 
 	for (size_t i = 0; i < lag_key_lines_n; i++)
 		n += (lag_key_lines[i].where & 1U << view) != 0;
-	most = n + LAG_VIEW_LIMIT + 2 - canvas->height;
+	lines = n + lag_status_views(scene) + 2;
+	most = lines - canvas->height;
 	if (*top > most)
 		*top = most;
 	if (*top < 0)
@@ -297,10 +323,11 @@ void lag_status_help(enum lag_view_id view, int *top, struct lag_canvas *canvas)
 			       line->help);
 	}
 	y++;
-	for (int i = 0; i < LAG_VIEW_LIMIT; i++, y++) {
+	for (int i = 0; i < lag_status_views(scene); i++, y++) {
 		lag_draw_printf(canvas, 2, y, LAG_STYLE_KEY, "%d", i + 1);
 		lag_draw_field(canvas, 4, y, keys - 2, LAG_STYLE_TITLE, view_lines[i].title);
 		lag_draw_field(canvas, 3 + keys, y, canvas->width - keys - 3, LAG_STYLE_TEXT,
 			       view_lines[i].summary);
 	}
+	lag_draw_more(canvas, *top, most - *top);
 }

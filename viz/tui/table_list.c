@@ -13,6 +13,7 @@
 
 #define COLUMNS_MAX 64
 #define TEXT_LEAST  10
+#define WORD_MOST   16
 #define GAP         2
 #define PROSE_LEAST 36 /* cells that a sentence needs beside its row */
 #define PROSE_LINES 3  /* of the selected row's sentence, below a list */
@@ -122,6 +123,9 @@ static void fit(const struct lag_table *table, const int *need, const char *keep
 		int least = first && width * 2 / 5 > TEXT_LEAST ? width * 2 / 5 : TEXT_LEAST;
 		int kept = rank_in(keep, table->columns[c].name);
 
+		/* A short word loses its meaning sooner than the table a column. */
+		if (!first && need[c] <= WORD_MOST)
+			least = need[c];
 		fits[c] = (struct lag_fit){ .need = need[c],
 					    .least = text ? least : need[c],
 					    .weight = kept ? (int)n + kept : (int)(n - c) };
@@ -165,13 +169,14 @@ static unsigned style_of(const struct lag_column *column, bool sorted)
 
 /* Returns the x behind the last column. */
 static int draw_row(const struct lag_table *table, size_t row, const struct lag_fit *fits, int sort,
-		    struct lag_canvas *line)
+		    bool late, struct lag_canvas *line)
 {
 	struct lag_buf buf = { 0 };
 	int x = 1;
 
 	for (size_t c = 0; c < n_columns(table); c++) {
-		unsigned style = style_of(&table->columns[c], (int)c == sort);
+		unsigned style =
+			late ? LAG_STYLE_LATE : style_of(&table->columns[c], (int)c == sort);
 
 		if (!fits[c].got)
 			continue;
@@ -320,7 +325,8 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 		struct lag_canvas line = lag_canvas_part(canvas, 0, 1 + i, canvas->width, 1);
 		size_t row = view->order[view->list.top + i];
 
-		bar_x = draw_row(view->table, row, fits, view->sort, &line);
+		bar_x = draw_row(view->table, row, fits, view->sort,
+				 view->late && view->late(view->table, row), &line);
 		if (share >= 0 && canvas->width - bar_x >= 10) {
 			lag_draw_bar(
 				&line, bar_x, 0,
@@ -332,7 +338,7 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 			lag_draw_mark(&line, 0, 0, line.width, LAG_STYLE_SELECTED);
 	}
 	if (n == 0)
-		lag_draw_text(canvas, 1, 1, LAG_STYLE_DIM, "nothing recorded");
+		lag_draw_text(canvas, 1, 1, LAG_STYLE_DIM, "nothing to show");
 	draw_foot(view, canvas, 1 + (n < rows ? n : rows) + 1);
 }
 
@@ -393,7 +399,7 @@ static int draw_whole_row(const struct lag_table *table, size_t row, const struc
 	if (y >= 0 && y < canvas->height) {
 		struct lag_canvas line = lag_canvas_part(canvas, 0, y, canvas->width, 1);
 
-		draw_row(table, row, fits, -1, &line);
+		draw_row(table, row, fits, -1, false, &line);
 	}
 	if (beside) {
 		lines = lag_draw_folded(canvas, beside, y, canvas->width - beside - 1,

@@ -15,6 +15,8 @@ struct lag_table_list {
 	int sort;                      /* column */
 	bool ascending;
 	struct lag_list list;
+	/* Whether a row names a culprit; NULL = none does. */
+	bool (*late)(const struct lag_table *table, size_t row);
 };
 
 /* Sorted by the largest of `sort` first; a column that is not there leaves the table's own order. keep:

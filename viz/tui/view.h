@@ -24,7 +24,7 @@ struct lag_view {
 	void (*click)(struct lag_scene *scene, void *state, int x, int y);
 };
 
-#define LAG_VIEW(NAME, id, title, summary) extern const struct lag_view lag_view_##id;
+#define LAG_VIEW(NAME, id, title, brief, summary) extern const struct lag_view lag_view_##id;
 #include "viz/tui/views.def"
 
 #endif

@@ -16,7 +16,8 @@ struct overview {
 	const struct lag_table *summary;
 	struct lag_findings findings;
 	struct lag_list list;
-	int first_line; /* of the findings, as last drawn */
+	int line_of[LAG_FINDINGS_MAX +
+		    1]; /* where each finding begins, as last drawn; -1 = it is not */
 };
 
 static enum lag_status open_view(struct lag_scene *scene, void *state, struct lag_err *err)
@@ -259,8 +260,26 @@ static int draw_parts(const struct lag_scene *scene, const struct overview *view
 
 /* ------------------------------------------------------------------ findings */
 
-static void draw_finding(struct lag_canvas *line, const struct lag_claim *claim, bool selected)
+/* Cells of a finding's text: its numbers stand right of it. */
+static int text_room(int width, const struct lag_claim *claim)
 {
+	int right = width;
+
+	if (width >= 50 && !isnan(claim->share))
+		right -= 8;
+	if (width >= 36 && claim->gain_ns != LAG_NONE)
+		right -= 11;
+	return right - (width >= 40 ? 4 : 3);
+}
+
+/* Folded where fold says so, else cut at the end of its line. Returns the lines. */
+static int draw_finding(struct lag_canvas *line, const struct lag_claim *claim, bool selected,
+			bool fold)
+{
+	int x = line->width >= 40 ? 3 : 2, room = text_room(line->width, claim), lines = 1;
+	unsigned style = claim->accuses                  ? LAG_STYLE_LATE
+			 : claim->view == LAG_VIEW_TRUST ? LAG_STYLE_WARN
+							 : LAG_STYLE_TEXT;
 	char gain[LAG_NUM_MAX + 8] = "", share[LAG_NUM_MAX] = "", number[LAG_NUM_MAX];
 	int right = line->width;
 
@@ -278,27 +297,47 @@ static void draw_finding(struct lag_canvas *line, const struct lag_claim *claim,
 	}
 	if (selected)
 		lag_draw_glyph(line, 1, 0, 0x25b8, LAG_STYLE_KEY);
-	lag_draw_sentence(line, line->width >= 40 ? 3 : 2, 0, right - 4,
-			  claim->accuses                  ? LAG_STYLE_LATE
-			  : claim->view == LAG_VIEW_TRUST ? LAG_STYLE_WARN
-							  : LAG_STYLE_TEXT,
-			  claim->text);
+	if (fold) {
+		lines = lag_draw_folded(line, x, 0, room, style, claim->text);
+	} else {
+		lag_draw_sentence(line, x, 0, room, style, claim->text);
+	}
 	if (selected)
 		lag_draw_mark(line, 0, 0, line->width, LAG_STYLE_BOLD);
+	return lines > 0 ? lines : 1;
 }
 
-static void draw_findings(const struct lag_scene *scene, struct overview *view,
+/* Lines that all findings take when each is folded. */
+static int folded_lines(const struct overview *view, const struct lag_canvas *canvas)
+{
+	struct lag_canvas none = lag_canvas_part(canvas, 0, 0, canvas->width, 0);
+	int lines = 0;
+
+	for (int i = 0; i < view->findings.n; i++)
+		lines += draw_finding(&none, &view->findings.items[i], false, true);
+	return lines;
+}
+
+/* In full where there is room for that; returns whether there was. */
+static bool draw_findings(const struct lag_scene *scene, struct overview *view,
 			  struct lag_canvas *canvas, int y, int lines)
 {
-	lag_list_fit(&view->list, view->findings.n, lines);
-	view->first_line = y;
-	for (int i = 0; i < lines && view->list.top + i < view->findings.n; i++) {
-		struct lag_canvas line = lag_canvas_part(canvas, 0, y + i, canvas->width, 1);
-		int at = view->list.top + i;
+	bool fold = folded_lines(view, canvas) <= lines;
 
-		draw_finding(&line, &view->findings.items[at],
-			     !scene->printing && at == view->list.selected);
+	lag_list_fit(&view->list, view->findings.n, lines);
+	for (int i = 0; i < view->findings.n; i++) {
+		struct lag_canvas rest =
+			lag_canvas_part(canvas, 0, y, canvas->width, fold ? canvas->height - y : 1);
+		bool shown = i >= view->list.top && y < canvas->height;
+
+		view->line_of[i] = shown ? y : -1;
+		if (shown) {
+			y += draw_finding(&rest, &view->findings.items[i],
+					  !scene->printing && i == view->list.selected, fold);
+		}
 	}
+	view->line_of[view->findings.n] = y;
+	return fold;
 }
 
 /* The selected finding in full, where the list had to cut it: as far as two lines go. */
@@ -329,10 +368,8 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	airy = spare >= 9;
 	draw_step(scene, view, canvas, y++);
 	y += airy;
-	if (spare - 2 * airy >= 2 &&
-	    row_of(view->summary, "time", "compute") < (view->summary ? view->summary->n_rows : 0))
-		y = draw_parts(scene, view, canvas, y, spare - 2 * airy);
-	y += airy;
+	if (spare - 2 * airy >= 2 && amount_of(view->summary, &parts[0]).ns != LAG_NONE)
+		y = draw_parts(scene, view, canvas, y, spare - 2 * airy) + airy;
 	if (canvas->height - y > 1) {
 		lag_draw_text(canvas, 1, y, LAG_STYLE_TITLE, "Findings");
 		if (canvas->width >= 60) {
@@ -341,8 +378,8 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 		}
 		y++;
 	}
-	draw_findings(scene, view, canvas, y, canvas->height - y);
-	if (!scene->printing && view->findings.n && canvas->height - y >= view->findings.n + 3)
+	if (!draw_findings(scene, view, canvas, y, canvas->height - y) && !scene->printing &&
+	    canvas->height - y >= view->findings.n + 3)
 		draw_whole(view, canvas, canvas->height - 2);
 }
 
@@ -380,11 +417,15 @@ static bool find(struct lag_scene *scene, void *state)
 static void click(struct lag_scene *scene, void *state, int x, int y)
 {
 	struct overview *view = state;
-	int at = view->list.top + y - view->first_line;
+	int at = view->findings.n - 1;
 
 	(void)x;
 	(void)scene;
-	if (y >= view->first_line && at < view->findings.n)
+	if (y >= view->line_of[view->findings.n])
+		return;
+	while (at >= 0 && (view->line_of[at] < 0 || view->line_of[at] > y))
+		at--;
+	if (at >= 0)
 		view->list.selected = at;
 }
 

@@ -151,13 +151,35 @@ static void draw_legend(const struct lag_scene *scene, struct lag_canvas *canvas
 	}
 }
 
+/* Left of the steps' numbers: how many of them are shown, and on which side there are more. */
+static void draw_part_shown(const struct lag_scene *scene, const struct stragglers *view,
+			    const struct plan *plan, struct lag_canvas *canvas, int y)
+{
+	int n = (int)scene->facts.n_steps;
+	char text[48];
+
+	if (plan->columns == n) {
+		lag_draw_text(canvas, plan->label - 4, y, LAG_STYLE_DIM, "step");
+		return;
+	}
+	snprintf(text, sizeof(text), plan->label >= 16 ? "%d of %d steps" : "%d/%d", plan->columns,
+		 n);
+	if (plan->label >= 12)
+		lag_draw_right(canvas, 0, y, plan->label - 1, LAG_STYLE_TEXT, text);
+	if (view->first_step > 0)
+		lag_draw_glyph(canvas, plan->label, y, 0x25c2, LAG_STYLE_KEY);
+	if (view->first_step + plan->columns < n)
+		lag_draw_glyph(canvas, plan->label + 1 + plan->map, y, 0x25b8, LAG_STYLE_KEY);
+}
+
 static void draw_head(const struct lag_scene *scene, const struct stragglers *view,
 		      const struct plan *plan, struct lag_canvas *canvas, int y)
 {
 	const struct lag_steps *steps = scene->data->steps;
 	int x = plan->label + 1, free_from = 0, right = x + plan->map + 1;
 
-	lag_draw_text(canvas, plan->label - 4, y, LAG_STYLE_DIM, plan->columns ? "step" : "");
+	if (plan->columns)
+		draw_part_shown(scene, view, plan, canvas, y);
 	for (int i = 0; i < plan->columns; i++) {
 		char text[24];
 		int at = x + i * plan->cell, need;

@@ -119,6 +119,8 @@ static void draw(struct lag_scene *scene, void *state, struct lag_canvas *canvas
 	y = draw_table(canvas, y, "Clocks", view->clock);
 	y = draw_table(canvas, y, "Ranks", view->ranks);
 	view->lines = y + view->list.selected;
+	if (!scene->printing)
+		lag_draw_more(canvas, view->list.selected, y - canvas->height);
 }
 
 static bool act(struct lag_scene *scene, void *state, enum lag_intent intent)
