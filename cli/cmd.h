@@ -34,6 +34,9 @@ const struct lag_cmd *lag_cmd_find(const char *name); /* NULL = none */
 void lag_help_program(void);
 void lag_help_command(const struct lag_cmd *cmd);
 
+/* Whether what is printed for people may hold more than ASCII, by the locale. */
+bool lag_cmd_utf8(void);
+
 /* "laggard merge: text" on stderr; returns the exit code that belongs to the status. */
 int lag_cmd_fail(const char *cmd, const struct lag_err *err);
 

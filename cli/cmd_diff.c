@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard diff A B: what changed from one merged trace to another of the same run shape. */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,11 +83,9 @@ static void render(const struct lag_renderer *renderer, const struct lag_table *
 {
 	static const char *const keys[] = { "headline", "summary", "changes" };
 	bool json = strcmp(renderer->name, "json") == 0, csv = strcmp(renderer->name, "csv") == 0;
-	struct lag_render_opts opts = { 0 };
+	const struct lag_render_opts opts = { .utf8 = lag_cmd_utf8() };
 	const char *before = json ? "{" : "", *between = json ? ", " : "\n";
 
-	(void)setlocale(LC_CTYPE, "");
-	opts.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	for (int i = csv ? 2 : 0; i < 3; i++) {
 		if (!tables[i] || (i == 2 && !json && !csv && !tables[i]->n_rows))
 			continue;

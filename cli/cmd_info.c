@@ -313,7 +313,8 @@ static int run(const struct lag_args *args)
 {
 	const char *format = lag_args_get(args, "format"), *name = args->operands[0];
 	bool merged = args->n_operands == 1 && is_database(name);
-	struct lag_buf out = { 0 };
+	bool as_json = format && strcmp(format, "json") == 0;
+	struct lag_buf out = { 0 }, shown = { 0 };
 	struct lag_db *db = NULL;
 	struct lag_err err = { 0 };
 	char path[4096] = "";
@@ -325,13 +326,16 @@ static int run(const struct lag_args *args)
 	if (!lag_failed(st))
 		st = lag_db_open(merged ? name : path, &db, &err);
 	if (!lag_failed(st))
-		st = describe(db, name, format && strcmp(format, "json") == 0, &out, &err);
+		st = describe(db, name, as_json, &out, &err);
 	lag_db_close(db);
 	if (path[0])
 		(void)unlink(path);
 	lag_unfinished_done(path);
-	if (!lag_failed(st))
-		(void)fwrite(lag_buf_text(&out), 1, out.n, stdout);
+	if (!lag_failed(st)) {
+		lag_fmt_units(&shown, lag_buf_text(&out), !as_json && lag_cmd_utf8());
+		(void)fwrite(lag_buf_text(&shown), 1, shown.n, stdout);
+	}
+	lag_buf_release(&shown);
 	lag_buf_release(&out);
 	return lag_failed(st) ? lag_cmd_fail("info", &err) : LAG_EXIT_OK;
 }

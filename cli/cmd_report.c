@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard report [ANALYSIS] FILE: one analysis of a merged trace, as text or for other programs. */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +64,7 @@ static int print(const struct lag_analysis *analysis, const struct lag_renderer 
 	struct lag_err err = { 0 };
 	int code = LAG_EXIT_BAD;
 
-	(void)setlocale(LC_CTYPE, "");
-	opts.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	opts.utf8 = lag_cmd_utf8();
 	if (lag_failed(lag_analysis_run(analysis, ctx, &table, &err))) {
 		(void)lag_err_wrap(&err, "%s", analysis->name);
 		(void)lag_cmd_fail("report", &err);

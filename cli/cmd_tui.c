@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard tui FILE: a merged trace on the full screen, or one of its screens as text. */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +38,8 @@ static enum lag_status table_of(void *self, const char *name, const struct lag_t
 			lag_table_release(&tables->at[i]);
 			return status;
 		}
+		/* The screen takes them apart again where it has ASCII only. */
+		lag_table_units(&tables->at[i]);
 		*out = &tables->at[i];
 		return LAG_OK;
 	}
@@ -122,7 +122,7 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 	struct size size;
 	enum lag_status status;
 
-	(void)setlocale(LC_CTYPE, "");
+	opts.ascii = !lag_cmd_utf8() || opts.ascii;
 	if (!print)
 		return lag_tui_run(data, &opts, err);
 	status = read_size(args, &size, err);
@@ -133,7 +133,6 @@ static enum lag_status show(const struct lag_args *args, const struct lag_tui_da
 				   "%s needs all events, more than --max-events: --all reads them",
 				   print);
 	}
-	opts.ascii = opts.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	if (size.height) {
 		status = lag_tui_screen(data, &opts, (int)size.width, (int)size.height, &out, err);
 	} else {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's entry: finds the command, parses its options, runs it. */
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +28,22 @@ const struct lag_cmd *lag_cmd_find(const char *name)
 	return NULL;
 }
 
+bool lag_cmd_utf8(void)
+{
+	(void)setlocale(LC_CTYPE, "");
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
 /* One line, whatever names it holds: those of files and events may command a terminal. */
 static void say_line(const char *who, const char *text)
 {
-	struct lag_buf line = { 0 };
+	struct lag_buf name = { 0 }, line = { 0 };
 
-	lag_fmt_name(&line, text);
-	(void)fprintf(stderr, "%s: %s\n", who, line.failed ? "no memory" : lag_buf_text(&line));
+	lag_fmt_name(&name, text);
+	lag_fmt_units(&line, lag_buf_text(&name), lag_cmd_utf8());
+	(void)fprintf(stderr, "%s: %s\n", who,
+		      name.failed || line.failed ? "no memory" : lag_buf_text(&line));
+	lag_buf_release(&name);
 	lag_buf_release(&line);
 }
 

@@ -81,6 +81,29 @@ void lag_fmt_count(struct lag_buf *out, int64_t count)
 	}
 }
 
+static bool is_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '_';
+}
+
+void lag_fmt_units(struct lag_buf *out, const char *text, bool utf8)
+{
+	const char *from = text, *at = text;
+
+	while (utf8 && (at = strstr(at, " us"))) {
+		bool unit = at > text && at[-1] >= '0' && at[-1] <= '9' && !is_word(at[3]);
+
+		at += unit ? 1 : 3;
+		if (!unit)
+			continue;
+		lag_buf_add(out, from, (size_t)(at - from));
+		lag_buf_puts(out, "\xc2\xb5s");
+		from = at += 2;
+	}
+	lag_buf_puts(out, from);
+}
+
 size_t lag_utf8_decode(const char *text, size_t n, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

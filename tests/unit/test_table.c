@@ -254,11 +254,30 @@ static void microseconds_have_their_sign_where_the_output_is_utf8(void **state)
 	struct lag_buf out = { 0 };
 
 	(void)state;
-	lag_render_pad(&out, "8.902 us", 10, true, true);
-	assert_string_equal(lag_buf_text(&out), "  8.902 \xc2\xb5s");
+	lag_fmt_units(&out, "by 8.902 us (6 us), 5 used, v3 us_all, us", true);
+	assert_string_equal(lag_buf_text(&out),
+			    "by 8.902 \xc2\xb5s (6 \xc2\xb5s), 5 used, v3 us_all, us");
 	lag_buf_clear(&out);
-	lag_render_pad(&out, "8.902 us", 10, true, false);
-	assert_string_equal(lag_buf_text(&out), "  8.902 us");
+	lag_fmt_units(&out, "8.902 us", false);
+	assert_string_equal(lag_buf_text(&out), "8.902 us");
+	lag_buf_clear(&out);
+	for (int utf8 = 0; utf8 < 2; utf8++) {
+		static const char *const formats[] = { "text", "md" };
+		const struct lag_render_opts opts = { .utf8 = utf8 };
+
+		for (int i = 0; i < 2; i++) {
+			struct lag_table t;
+
+			fill(&t, "gemm");
+			t.cells[2].i = 8902;
+			lag_table_note(&t, "a note of 6 us");
+			lag_renderer_find(formats[i])->render(&t, NULL, &opts, &out);
+			assert_int_equal(strstr(lag_buf_text(&out), " us") == NULL, utf8);
+			assert_int_equal(strstr(lag_buf_text(&out), "6 \xc2\xb5s") != NULL, utf8);
+			lag_buf_clear(&out);
+			lag_table_release(&t);
+		}
+	}
 	lag_buf_release(&out);
 }
 

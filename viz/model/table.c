@@ -162,6 +162,33 @@ void lag_table_note(struct lag_table *table, const char *fmt, ...)
 		count_note(table);
 }
 
+void lag_table_units(struct lag_table *table)
+{
+	for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
+		struct lag_cell *cell = &table->cells[i];
+		struct lag_buf text = { 0 };
+		char *copy;
+
+		if (cell->null || !lag_unit_is_text(table->columns[i % table->n_columns].unit) ||
+		    !strstr(cell->text, " us"))
+			continue;
+		lag_fmt_units(&text, cell->text, true);
+		copy = text.failed ? NULL : strdup(lag_buf_text(&text));
+		if (copy) {
+			free(cell->text);
+			cell->text = copy;
+		}
+		lag_buf_release(&text);
+	}
+	for (size_t i = 0; i < table->n_notes; i++) {
+		struct lag_buf text = { 0 };
+
+		lag_fmt_units(&text, lag_buf_text(&table->notes[i]), true);
+		lag_buf_release(&table->notes[i]);
+		table->notes[i] = text;
+	}
+}
+
 const struct lag_cell *lag_table_cell(const struct lag_table *table, size_t row, size_t column)
 {
 	return &table->cells[row * table->n_columns + column];

@@ -83,6 +83,9 @@ void lag_table_null(struct lag_table *table);
 void lag_table_note(struct lag_table *table, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Spells units in its texts and notes for a reader of more than ASCII (lag_fmt_units). */
+void lag_table_units(struct lag_table *table);
+
 const struct lag_cell *lag_table_cell(const struct lag_table *table, size_t row, size_t column);
 int lag_table_find_column(const struct lag_table *table, const char *name); /* -1 = none */
 

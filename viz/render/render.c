@@ -65,16 +65,9 @@ void lag_render_pad(struct lag_buf *out, const char *text, size_t width, bool ri
 		lag_buf_add(out, text, n);
 		have = prefix_width(text, n);
 	} else {
-		n = strlen(text);
 		for (; right && have < width; have++)
 			lag_buf_putc(out, ' ');
-		/* A number's "us" with the sign that it stands for. */
-		if (right && utf8 && n > 3 && !strcmp(text + n - 3, " us")) {
-			lag_buf_add(out, text, n - 2);
-			lag_buf_puts(out, "\xc2\xb5s");
-		} else {
-			lag_buf_puts(out, text);
-		}
+		lag_buf_puts(out, text);
 	}
 	for (; have < width; have++)
 		lag_buf_putc(out, ' ');
@@ -97,4 +90,18 @@ void lag_render_wrap(struct lag_buf *out, const char *text, int width, int inden
 	}
 	lag_buf_puts(out, text);
 	lag_buf_putc(out, '\n');
+}
+
+void lag_render_people(void (*render)(const struct lag_table *table, const struct lag_trace *trace,
+				      const struct lag_render_opts *opts, struct lag_buf *out),
+		       const struct lag_table *table, const struct lag_trace *trace,
+		       const struct lag_render_opts *opts, struct lag_buf *out)
+{
+	struct lag_buf plain = { 0 };
+
+	render(table, trace, opts, &plain);
+	lag_fmt_units(out, lag_buf_text(&plain), opts->utf8);
+	if (plain.failed)
+		out->failed = true;
+	lag_buf_release(&plain);
 }

@@ -42,4 +42,10 @@ void lag_render_pad(struct lag_buf *out, const char *text, size_t width, bool ri
  * (0 = nowhere), it goes on in that column of the next line. */
 void lag_render_wrap(struct lag_buf *out, const char *text, int width, int indent);
 
+/* Renders for people: units are spelt as their terminal can show them. */
+void lag_render_people(void (*render)(const struct lag_table *table, const struct lag_trace *trace,
+				      const struct lag_render_opts *opts, struct lag_buf *out),
+		       const struct lag_table *table, const struct lag_trace *trace,
+		       const struct lag_render_opts *opts, struct lag_buf *out);
+
 #endif

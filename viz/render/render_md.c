@@ -12,8 +12,8 @@ static void escaped(struct lag_buf *out, const char *text)
 	}
 }
 
-static void render(const struct lag_table *table, const struct lag_trace *trace,
-		   const struct lag_render_opts *opts, struct lag_buf *out)
+static void write_md(const struct lag_table *table, const struct lag_trace *trace,
+		     const struct lag_render_opts *opts, struct lag_buf *out)
 {
 	struct lag_buf cell = { 0 };
 
@@ -45,6 +45,12 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 		lag_buf_puts(out, "  \n");
 	}
 	lag_buf_release(&cell);
+}
+
+static void render(const struct lag_table *table, const struct lag_trace *trace,
+		   const struct lag_render_opts *opts, struct lag_buf *out)
+{
+	lag_render_people(write_md, table, trace, opts, out);
 }
 
 const struct lag_renderer lag_renderer_md = { "md", render };

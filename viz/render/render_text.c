@@ -308,8 +308,8 @@ static void foot(const struct lag_table *table, int width, struct lag_buf *out)
 	lag_buf_release(&text);
 }
 
-static void render(const struct lag_table *table, const struct lag_trace *trace,
-		   const struct lag_render_opts *opts, struct lag_buf *out)
+static void write_text(const struct lag_table *table, const struct lag_trace *trace,
+		       const struct lag_render_opts *opts, struct lag_buf *out)
 {
 	struct plan plan = { .width = opts->width > 0 ? opts->width : 0, .utf8 = opts->utf8 };
 
@@ -335,6 +335,12 @@ static void render(const struct lag_table *table, const struct lag_trace *trace,
 	}
 	free(plan.widths);
 	free(plan.below);
+}
+
+static void render(const struct lag_table *table, const struct lag_trace *trace,
+		   const struct lag_render_opts *opts, struct lag_buf *out)
+{
+	lag_render_people(write_text, table, trace, opts, out);
 }
 
 const struct lag_renderer lag_renderer_text = { "text", render };

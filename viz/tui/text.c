@@ -188,17 +188,15 @@ int lag_text_encode(uint32_t code, char out[4])
 	return 4;
 }
 
-/* Copies what lag_fmt_* wrote, its "us" with the sign it stands for. */
-static const char *take(char out[LAG_NUM_MAX], struct lag_buf *buf, bool micro)
+/* Copies what lag_fmt_* wrote. */
+static const char *take(char out[LAG_NUM_MAX], struct lag_buf *buf)
 {
-	const char *text = lag_buf_text(buf), *us = micro ? strstr(text, "us") : NULL;
+	struct lag_buf text = { 0 };
 
-	if (us) {
-		snprintf(out, LAG_NUM_MAX, "%.*sµs", (int)(us - text), text);
-	} else {
-		snprintf(out, LAG_NUM_MAX, "%s", text);
-	}
+	lag_fmt_units(&text, lag_buf_text(buf), true);
+	snprintf(out, LAG_NUM_MAX, "%s", lag_buf_text(&text));
 	lag_buf_release(buf);
+	lag_buf_release(&text);
 	return out;
 }
 
@@ -207,7 +205,7 @@ const char *lag_num_ns(char out[LAG_NUM_MAX], int64_t ns)
 	struct lag_buf buf = { 0 };
 
 	lag_fmt_ns(&buf, ns);
-	return take(out, &buf, true);
+	return take(out, &buf);
 }
 
 const char *lag_num_error(char out[LAG_NUM_MAX], int64_t ns)
@@ -244,7 +242,7 @@ const char *lag_num_share(char out[LAG_NUM_MAX], double share)
 	} else {
 		lag_buf_putc(&buf, '-');
 	}
-	return take(out, &buf, false);
+	return take(out, &buf);
 }
 
 const char *lag_num_bytes(char out[LAG_NUM_MAX], int64_t bytes)
@@ -252,7 +250,7 @@ const char *lag_num_bytes(char out[LAG_NUM_MAX], int64_t bytes)
 	struct lag_buf buf = { 0 };
 
 	lag_fmt_bytes(&buf, bytes);
-	return take(out, &buf, false);
+	return take(out, &buf);
 }
 
 bool lag_text_has(const char *hay, const char *needle)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "schema/base/fmt.h"
 #include "viz/tui/list.h"
 #include "viz/tui/table_list.h"
 #include "viz/tui/text.h"
@@ -36,13 +37,15 @@ static int fact(struct lag_canvas *canvas, int y, const char *name, const char *
 
 static int draw_window(const struct lag_tui_data *data, struct lag_canvas *canvas, int y)
 {
-	struct lag_buf text = { 0 };
+	struct lag_buf text = { 0 }, spelt = { 0 };
 
 	if (lag_window_tells(data->trace)) {
 		lag_window_text(data->trace, &text);
-		y = fact(canvas, y, "window", lag_buf_text(&text));
+		lag_fmt_units(&spelt, lag_buf_text(&text), true);
+		y = fact(canvas, y, "window", lag_buf_text(&spelt));
 	}
 	lag_buf_release(&text);
+	lag_buf_release(&spelt);
 	return y;
 }
 
