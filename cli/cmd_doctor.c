@@ -127,7 +127,7 @@ static void check_driver(struct doctor *doc)
 		    version % 1000 / 10);
 	} else {
 		say(doc, GOOD, "driver", "CUDA %d.%d, %d device%s", version / 1000,
-		    version % 1000 / 10, n, n == 1 ? "" : "s");
+		    version % 1000 / 10, n, LAG_PLURAL(n, "", "s"));
 	}
 	check_restrictions(doc);
 }

@@ -41,8 +41,9 @@ static enum lag_status say_size(void *state, const struct lag_forecast *f, struc
 	lag_fmt_count(&events, (int64_t)f->n_events);
 	lag_fmt_bytes(&bytes, (int64_t)f->n_bytes);
 	lag_say("export: %llu rank%s, %s events, about %s of JSON%s to %s",
-		(unsigned long long)f->n_ranks, f->n_ranks == 1 ? "" : "s", lag_buf_text(&events),
-		lag_buf_text(&bytes), is_compressed(job->path) ? " before compression" : "",
+		(unsigned long long)f->n_ranks, LAG_PLURAL(f->n_ranks, "", "s"),
+		lag_buf_text(&events), lag_buf_text(&bytes),
+		is_compressed(job->path) ? " before compression" : "",
 		strcmp(job->path, "-") == 0 ? "standard output" : job->path);
 	if (f->n_events > LARGE_EVENTS || f->n_bytes > LARGE_BYTES) {
 		lag_say("export: browsers may fail to open this much; --ranks, --steps, --time and "

@@ -32,7 +32,7 @@ static void say_receipt(const struct lag_merge_receipt *r)
 		lag_buf_printf(&line, "%" PRIu64 " of them added, ", r->n_added);
 	if (r->n_other_runs) {
 		lag_buf_printf(&line, "%" PRIu64 " recording%s of another run left out, ",
-			       r->n_other_runs, r->n_other_runs == 1 ? "" : "s");
+			       r->n_other_runs, LAG_PLURAL(r->n_other_runs, "", "s"));
 	}
 	lag_fmt_count(&line, (int64_t)r->n_events);
 	lag_buf_printf(&line, " events%s, clock error ", r->n_added ? " more" : "");
@@ -47,7 +47,7 @@ static void say_receipt(const struct lag_merge_receipt *r)
 	lag_buf_puts(&line, ", ");
 	if (r->n_findings) {
 		lag_buf_printf(&line, "%" PRIu64 " remark%s (laggard info)", r->n_findings,
-			       r->n_findings == 1 ? "" : "s");
+			       LAG_PLURAL(r->n_findings, "", "s"));
 	} else {
 		lag_buf_puts(&line, "nothing to remark");
 	}

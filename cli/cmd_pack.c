@@ -78,7 +78,7 @@ static void say_receipt(const struct lag_pack_receipt *r, const char *output)
 	struct lag_buf line = { 0 };
 
 	lag_buf_printf(&line, "%s: %" PRIu64 " file%s", output, r->n_files,
-		       r->n_files == 1 ? "" : "s");
+		       LAG_PLURAL(r->n_files, "", "s"));
 	if (r->n_rank_files) {
 		lag_buf_printf(&line, " (%" PRIu64 " of ranks)", r->n_rank_files);
 	}

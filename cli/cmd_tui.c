@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/tui/tui.h"
 
@@ -159,9 +160,9 @@ static enum lag_status open_trace(const struct lag_args *args, const char *path,
 		status = lag_detail_open(path, detail, trace, err);
 		if (status != LAG_END)
 			return status;
-		lag_say("%s has %lld events and no level of detail to draw it by (merged with "
+		lag_say("%s has %lld %s and no level of detail to draw it by (merged with "
 			"--no-pyramid, or by an older laggard): reading all of them",
-			path, (long long)n);
+			path, (long long)n, LAG_PLURAL(n, "event", "events"));
 		status = LAG_OK;
 	}
 	return lag_failed(status) ? status : lag_trace_open(path, trace, err);

@@ -196,7 +196,8 @@ void lag_receipt_text(struct lag_buf *out, const struct lag_receipt_before *befo
 		lag_buf_puts(out, "nothing recorded: no process made a CUDA context or used NCCL");
 		return;
 	}
-	lag_buf_printf(out, "%lld process%s: ", (long long)all.n, all.n == 1 ? "" : "es");
+	lag_buf_printf(out, "%lld %s: ", (long long)all.n,
+		       LAG_PLURAL(all.n, "process", "processes"));
 	count(out, "", r[LAG_REC_kernel], "kernels");
 	count(out, ", ", r[LAG_REC_memcpy] + r[LAG_REC_memset], "copies and sets");
 	count(out, ", ", r[LAG_REC_api], "CUDA calls");

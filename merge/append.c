@@ -13,6 +13,7 @@
 
 #include "merge/append_change.sql.h"
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 #include "schema/base/io.h"
 #include "schema/db/db.h"
 
@@ -105,9 +106,10 @@ enum lag_status lag_append_check(const struct lag_merge *m, struct lag_err *err)
 		if (world > 0 && m->old.world_size != LAG_NONE &&
 		    lag_merge_other_world(part, m->old.world_size)) {
 			return lag_err_set(err, LAG_ERR_INPUT,
-					   "%s: of a job of %" PRId64 " ranks, and %s is of one of "
+					   "%s: of a job of %" PRId64 " %s, and %s is of one of "
 					   "%" PRId64,
-					   part->path, world, trace, m->old.world_size);
+					   part->path, world, LAG_PLURAL(world, "rank", "ranks"),
+					   trace, m->old.world_size);
 		}
 		if (rank >= 0 && lag_map_find(&m->rank_proc, (uint64_t)rank, &at)) {
 			return lag_err_set(err, LAG_ERR_INPUT,

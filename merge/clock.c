@@ -7,6 +7,7 @@
 #include "merge/clock_observe.h"
 #include "merge/clock_order.h"
 #include "schema/base/buf.h"
+#include "schema/base/fmt.h"
 
 static const struct lag_aligner *aligner_of(const char *name)
 {
@@ -92,7 +93,7 @@ static void report_unjoined(struct lag_merge *m)
 			       LAG_ABOUT(LAG_NONE, LAG_NONE, clock->n_contradicted),
 			       "%u host%s: the clock is said to be nearer to UTC than it is, by up "
 			       "to %.3f ms",
-			       clock->n_contradicted, clock->n_contradicted == 1 ? "" : "s",
+			       clock->n_contradicted, LAG_PLURAL(clock->n_contradicted, "", "s"),
 			       clock->contradicted_ns / 1e6);
 	}
 }
@@ -117,9 +118,10 @@ static void report(struct lag_merge *m)
 	}
 	if (m->n_clocks > 1 && strncmp(clock->method, "collective", 10) != 0) {
 		lag_merge_find(m, 1, "clock_unaligned", LAG_ABOUT(LAG_NONE, LAG_NONE, m->n_clocks),
-			       "the clocks of %zu hosts were not aligned (method %s): order and "
+			       "the clocks of %zu %s were not aligned (method %s): order and "
 			       "waiting between hosts mean little",
-			       m->n_clocks, clock->method);
+			       m->n_clocks, LAG_PLURAL(m->n_clocks, "host", "hosts"),
+			       clock->method);
 	}
 }
 

@@ -532,8 +532,8 @@ static void say_combined(const struct pair *p)
 			       p->n_tied, p->n_launches);
 	}
 	if (p->n_outside) {
-		lag_buf_printf(&text, "; %zu calls made while no GPU work was recorded left out",
-			       p->n_outside);
+		lag_buf_printf(&text, "; %zu %s made while no GPU work was recorded left out",
+			       p->n_outside, LAG_PLURAL(p->n_outside, "call", "calls"));
 	}
 	lag_merge_find(p->m, 0, "combined", LAG_ABOUT(p->base->part.process.rank, LAG_NONE, 2),
 		       "%s", lag_buf_text(&text));

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 #include "schema/base/sort.h"
 
 /* Which sequence an operation belongs to, and its place in time. */
@@ -241,18 +242,22 @@ static void report(struct lag_merge *m)
 		const struct lag_comm_row *c = LAG_COMM_AT(m, i);
 
 		if (c->n_by_order) {
-			lag_merge_find(m, 0, "matched_by_order",
-				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_by_order),
-				       "%" PRIu64 " operations carry no number and are matched by "
-				       "their order: all ranks recorded equally many",
-				       c->n_by_order);
+			lag_merge_find(
+				m, 0, "matched_by_order",
+				LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_by_order),
+				"%" PRIu64 " %s no number and are matched by "
+				"their order: all ranks recorded equally many",
+				c->n_by_order,
+				LAG_PLURAL(c->n_by_order, "operation carries", "operations carry"));
 		}
 		if (c->n_unordered) {
 			lag_merge_find(m, 1, "unordered",
 				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_unordered),
-				       "%" PRIu64 " operations carry no number and the ranks "
+				       "%" PRIu64 " %s no number and the ranks "
 				       "recorded different ones: they are not matched",
-				       c->n_unordered);
+				       c->n_unordered,
+				       LAG_PLURAL(c->n_unordered, "operation carries",
+						  "operations carry"));
 		}
 	}
 }

@@ -8,6 +8,7 @@
 
 #include "merge/combine.h"
 #include "schema/base/buf.h"
+#include "schema/base/fmt.h"
 
 #define WORLD_MAX (INT64_C(1) << 20)
 

@@ -8,6 +8,7 @@
 #include "merge/flight.h"
 #include "merge/kineto.h"
 #include "merge/source.h"
+#include "schema/base/fmt.h"
 #include "schema/base/parse.h"
 #include "schema/base/pickle.h"
 
@@ -161,18 +162,23 @@ static void add_notes(struct lag_flight *f)
 			      version);
 	}
 	if (f->part.n_bad) {
-		lag_part_note(&f->part, "%llu entries without a time or a group left out",
-			      (unsigned long long)f->part.n_bad);
+		lag_part_note(&f->part, "%llu %s without a time or a group left out",
+			      (unsigned long long)f->part.n_bad,
+			      LAG_PLURAL(f->part.n_bad, "entry", "entries"));
 	}
 	if (f->n_bad_groups) {
-		lag_part_note(&f->part,
-			      "%llu process groups list what cannot be ranks: their members are "
-			      "not known",
-			      (unsigned long long)f->n_bad_groups);
+		lag_part_note(
+			&f->part,
+			"%llu %s what cannot be ranks: their members are "
+			"not known",
+			(unsigned long long)f->n_bad_groups,
+			LAG_PLURAL(f->n_bad_groups, "process group lists", "process groups list"));
 		f->part.n_bad += f->n_bad_groups;
 	}
-	lag_part_note(&f->part, "%llu operations, %llu of them unfinished when it was dumped%s",
-		      (unsigned long long)f->n_entries, (unsigned long long)f->n_unfinished,
+	lag_part_note(&f->part, "%llu %s, %llu of them unfinished when it was dumped%s",
+		      (unsigned long long)f->n_entries,
+		      LAG_PLURAL(f->n_entries, "operation", "operations"),
+		      (unsigned long long)f->n_unfinished,
 		      f->n_entries ? "" : ": whatever this process did last is not on record");
 }
 
@@ -226,8 +232,9 @@ static enum lag_status parse(struct lag_flight *f, const uint8_t *bytes, size_t 
 	if (st == LAG_END)
 		st = lag_err_set(err, LAG_ERR_INPUT, "no data in this file");
 	if (!lag_failed(st) && json.n_repairs) {
-		lag_part_note(&f->part, "invalid JSON: %llu places repaired or left out",
-			      (unsigned long long)json.n_repairs);
+		lag_part_note(&f->part, "invalid JSON: %llu %s repaired or left out",
+			      (unsigned long long)json.n_repairs,
+			      LAG_PLURAL(json.n_repairs, "place", "places"));
 		f->part.n_bad += json.n_repairs;
 	}
 	f->root = root;

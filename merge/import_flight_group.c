@@ -8,6 +8,7 @@
 #include "merge/flight.h"
 #include "merge/kineto.h"
 #include "schema/base/buf.h"
+#include "schema/base/fmt.h"
 #include "schema/base/parse.h"
 
 #define RANKS_MAX  (INT64_C(1) << 20)
@@ -362,8 +363,9 @@ enum lag_status lag_flight_emit_groups(struct lag_flight *f, struct lag_err *err
 	if (!lag_failed(st))
 		st = emit_progress(f, status, err);
 	if (f->n_contradictions) {
-		lag_part_note(&f->part, "%llu entries give one pg_id to several process groups",
-			      (unsigned long long)f->n_contradictions);
+		lag_part_note(&f->part, "%llu %s one pg_id to several process groups",
+			      (unsigned long long)f->n_contradictions,
+			      LAG_PLURAL(f->n_contradictions, "entry gives", "entries give"));
 	}
 	return st;
 }

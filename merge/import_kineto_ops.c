@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "merge/kineto_comm.h"
+#include "schema/base/fmt.h"
 
 /* Launch calls of the kernels that carry communication, by correlation; the first of equals. */
 static enum lag_status find_launches(struct lag_kineto_work *w, struct lag_err *err)
@@ -231,12 +232,13 @@ static enum lag_status emit(struct lag_kineto_work *w, struct lag_err *err)
 	if (assumed) {
 		lag_part_note(&w->k->p->part,
 			      w->several_streams
-				      ? "%zu communication kernels without a process group, on "
+				      ? "%zu %s without a process group, on "
 					"several streams: taken as a communicator for each, of "
 					"unknown members"
-				      : "%zu communication kernels without a process group: taken "
+				      : "%zu %s without a process group: taken "
 					"as one communicator of all ranks, numbered by their order",
-			      assumed);
+			      assumed,
+			      LAG_PLURAL(assumed, "communication kernel", "communication kernels"));
 	}
 	return st;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "merge/kineto.h"
+#include "schema/base/fmt.h"
 
 #define PROCS_MAX 65536
 
@@ -138,9 +139,10 @@ static void add_repairs(struct lag_kineto *k)
 				      (unsigned long long)r->first_at[i]);
 		} else if (r->repairs[i]) {
 			lag_part_note(&k->p->part,
-				      "invalid JSON repaired: %s, %llu times, first at byte %llu",
+				      "invalid JSON repaired: %s, %llu %s, first at byte %llu",
 				      lag_json_repair_name((enum lag_json_repair)i),
 				      (unsigned long long)r->repairs[i],
+				      LAG_PLURAL(r->repairs[i], "time", "times"),
 				      (unsigned long long)r->first_at[i]);
 		}
 	}
@@ -152,17 +154,19 @@ static void add_notes(struct lag_kineto *k)
 		add_repairs(k);
 	if (k->p->part.n_bad) {
 		lag_part_note(&k->p->part,
-			      "%llu events without a usable time or cut off left out, the first "
+			      "%llu %s without a usable time or cut off left out, the first "
 			      "before byte %llu",
 			      (unsigned long long)k->p->part.n_bad,
+			      LAG_PLURAL(k->p->part.n_bad, "event", "events"),
 			      (unsigned long long)(k->p->first_bad_at ? k->p->first_bad_at
 								      : k->scan.json.at));
 	}
 	/* Whose they are nobody knows: the file's, and so the first process's to tell. */
 	if (k->p == k->procs.items && k->n_strange) {
 		lag_part_note(&k->p->part,
-			      "%llu events of processes that the file does not list left out",
-			      (unsigned long long)k->n_strange);
+			      "%llu %s of processes that the file does not list left out",
+			      (unsigned long long)k->n_strange,
+			      LAG_PLURAL(k->n_strange, "event", "events"));
 		k->p->part.n_bad += k->n_strange;
 	}
 	if (!k->p->n_gpu)

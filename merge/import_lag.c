@@ -9,6 +9,7 @@
 
 #include "merge/import_lag.h"
 #include "merge/source.h"
+#include "schema/base/fmt.h"
 #include "schema/trace/trace_reader.h"
 
 #define FILE_MAX    ((uint64_t)1 << 36)
@@ -176,17 +177,20 @@ static enum lag_status note_damage(struct lag_import *im, const struct lag_trace
 	if (d->bad_chunks || d->missing_chunks || d->bad_records) {
 		lag_part_note(part,
 			      "damaged from byte %" PRIu64 " on: %" PRIu64
-			      " chunks unreadable, %" PRIu64 " missing, %" PRIu64
-			      " records cut off or corrupt",
-			      d->first_offset, d->bad_chunks, d->missing_chunks, d->bad_records);
+			      " %s unreadable, %" PRIu64 " missing, %" PRIu64
+			      " %s cut off or corrupt",
+			      d->first_offset, d->bad_chunks,
+			      LAG_PLURAL(d->bad_chunks, "chunk", "chunks"), d->missing_chunks,
+			      d->bad_records, LAG_PLURAL(d->bad_records, "record", "records"));
 	}
 	if (d->unknown_records) {
-		lag_part_note(part, "%" PRIu64 " records of kinds newer than this laggard left out",
-			      d->unknown_records);
+		lag_part_note(part, "%" PRIu64 " %s of kinds newer than this laggard left out",
+			      d->unknown_records,
+			      LAG_PLURAL(d->unknown_records, "record", "records"));
 	}
 	if (im->n_unresolved) {
-		lag_part_note(part, "%" PRIu64 " names lost with the chunks that held them",
-			      im->n_unresolved);
+		lag_part_note(part, "%" PRIu64 " %s lost with the chunks that held them",
+			      im->n_unresolved, LAG_PLURAL(im->n_unresolved, "name", "names"));
 	}
 	part->lost_reason[LAG_LOSS_CORRUPT] += d->bad_records;
 	return d->bad_chunks || d->missing_chunks || d->bad_records || part->n_bad ? LAG_WARN

@@ -9,6 +9,7 @@
 #include "merge/names.h"
 #include "merge/nsys.h"
 #include "merge/nsys_file.h"
+#include "schema/base/fmt.h"
 
 #define PROCS_MAX  4096
 #define NAMES_MAX  ((size_t)1 << 26)
@@ -320,20 +321,25 @@ static void add_notes(struct lag_nsys *s, struct lag_part *part)
 		lag_part_note(part, "%s", at);
 	}
 	if (s->n_bad) {
-		lag_part_note(part, "%llu events without a usable time left out",
-			      (unsigned long long)s->n_bad);
+		lag_part_note(part, "%llu %s without a usable time left out",
+			      (unsigned long long)s->n_bad,
+			      LAG_PLURAL(s->n_bad, "event", "events"));
 	}
 	if (s->n_nameless) {
-		lag_part_note(part, "%llu names are not in the file's table of strings",
-			      (unsigned long long)s->n_nameless);
+		lag_part_note(part, "%llu %s not in the file's table of strings",
+			      (unsigned long long)s->n_nameless,
+			      LAG_PLURAL(s->n_nameless, "name is", "names are"));
 	}
 	if (s->n_operators) {
-		lag_part_note(part, "%llu framework operators left out (--cpu-ops keeps them)",
-			      (unsigned long long)s->n_operators);
+		lag_part_note(
+			part, "%llu %s left out (--cpu-ops keeps them)",
+			(unsigned long long)s->n_operators,
+			LAG_PLURAL(s->n_operators, "framework operator", "framework operators"));
 	}
 	if (s->n_os_calls) {
-		lag_part_note(part, "%llu calls of the operating system's libraries left out",
-			      (unsigned long long)s->n_os_calls);
+		lag_part_note(part, "%llu %s of the operating system's libraries left out",
+			      (unsigned long long)s->n_os_calls,
+			      LAG_PLURAL(s->n_os_calls, "call", "calls"));
 	}
 	part->n_bad += s->n_bad + s->n_damaged;
 }
@@ -390,9 +396,10 @@ static enum lag_status deliver(struct lag_nsys *s, struct lag_part_sink *sink, s
 	n_gpu_procs = sort_processes(s);
 	if (n_gpu_procs > 1 && s->rank != LAG_NONE) {
 		lag_nsys_note(s,
-			      "%zu processes with GPU work: %s of the captured environment is not "
+			      "%zu %s with GPU work: %s of the captured environment is not "
 			      "theirs; ranks are assumed in the order of NCCL's ranks or GPUs",
-			      n_gpu_procs, lag_strtab_get(&s->pool->strings, s->rank_source));
+			      n_gpu_procs, LAG_PLURAL(n_gpu_procs, "process", "processes"),
+			      lag_strtab_get(&s->pool->strings, s->rank_source));
 	}
 	add_notes(s, &procs[0].part);
 	for (size_t i = 0; i < s->procs.n && !lag_failed(st); i++) {

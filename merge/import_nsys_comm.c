@@ -7,6 +7,7 @@
 
 #include "merge/kineto.h"
 #include "merge/nsys.h"
+#include "schema/base/fmt.h"
 
 #define OUR_EXTERNAL_KIND 5
 
@@ -323,10 +324,11 @@ static enum lag_status emit_all(struct work *w, struct lag_err *err)
 	if (w->n_assumed) {
 		lag_part_note(
 			&p->part,
-			"%llu communication kernels without a communicator: taken as one of "
+			"%llu %s without a communicator: taken as one of "
 			"all ranks, numbered by their order (nsys export --include-blobs=true "
 			"keeps what NCCL says)",
-			(unsigned long long)w->n_assumed);
+			(unsigned long long)w->n_assumed,
+			LAG_PLURAL(w->n_assumed, "communication kernel", "communication kernels"));
 	}
 	return st;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "merge/optable.h"
+#include "schema/base/fmt.h"
 
 /* Streams of a worker: what a table's rows of one kind run on, one after the other. */
 enum stream {
@@ -302,11 +303,13 @@ static void add_notes(struct emit *e)
 {
 	const struct lag_optable *t = e->t;
 
-	lag_part_note(
-		&e->part,
-		"an operation table of %zu workers (%d stages, %d data-parallel ranks) and %zu "
-		"steps; clocks as the table has them",
-		t->workers.n, t->n_stages, t->n_dp, t->steps.n);
+	lag_part_note(&e->part,
+		      "an operation table of %zu %s (%d %s, %d %s) and %zu %s; clocks as the table "
+		      "has them",
+		      t->workers.n, LAG_PLURAL(t->workers.n, "worker", "workers"), t->n_stages,
+		      LAG_PLURAL(t->n_stages, "stage", "stages"), t->n_dp,
+		      LAG_PLURAL(t->n_dp, "data-parallel rank", "data-parallel ranks"), t->steps.n,
+		      LAG_PLURAL(t->steps.n, "step", "steps"));
 	if (t->restarts) {
 		lag_part_note(&e->part, "times begin anew in each step: steps are laid one after "
 					"the other, what was between them is not known");
@@ -316,16 +319,17 @@ static void add_notes(struct emit *e)
 					"numbered by stage and data-parallel rank");
 	}
 	if (t->n_idle) {
-		lag_part_note(&e->part,
-			      "%llu sends and receives at the model's ends exchange "
-			      "nothing and are left out",
-			      (unsigned long long)t->n_idle);
+		lag_part_note(&e->part, "%llu %s nothing, being at the model's ends: left out",
+			      (unsigned long long)t->n_idle,
+			      LAG_PLURAL(t->n_idle, "send or receive exchanges",
+					 "sends and receives exchange"));
 	}
 	if (t->n_bad) {
 		lag_part_note(&e->part,
-			      "%llu rows without worker, step, type or a possible time left out, "
+			      "%llu %s without worker, step, type or a possible time left out, "
 			      "the first at byte %llu",
-			      (unsigned long long)t->n_bad, (unsigned long long)t->first_bad_at);
+			      (unsigned long long)t->n_bad, LAG_PLURAL(t->n_bad, "row", "rows"),
+			      (unsigned long long)t->first_bad_at);
 	}
 	if (t->cut)
 		lag_part_note(&e->part, "quotes that do not close, or fields beyond all bounds");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 
 struct matcher {
 	struct lag_merge *m;
@@ -306,30 +307,35 @@ static void report(struct lag_merge *m)
 		if (c->n_mismatched > 1) {
 			lag_merge_find(m, 2, "mismatch",
 				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_mismatched),
-				       "%" PRIu64 " operations differ in function, count, datatype "
-				       "or root between their members",
-				       c->n_mismatched);
+				       "%" PRIu64 " %s in function, count, datatype "
+				       "or root between members",
+				       c->n_mismatched,
+				       LAG_PLURAL(c->n_mismatched, "operation differs",
+						  "operations differ"));
 		}
 		if (c->n_unmatched) {
 			lag_merge_find(
 				m, 1, "unmatched", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_unmatched),
-				"%" PRIu64 " operations lack a member whose process recorded "
+				"%" PRIu64 " %s a member whose process recorded "
 				"earlier and later ones: records were lost, or it never called",
-				c->n_unmatched);
+				c->n_unmatched,
+				LAG_PLURAL(c->n_unmatched, "operation lacks", "operations lack"));
 		}
 		if (c->n_edge) {
-			lag_merge_find(
-				m, 0, "unmatched_edge", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_edge),
-				"%" PRIu64 " operations lie before or after what some member "
-				"recorded",
-				c->n_edge);
+			lag_merge_find(m, 0, "unmatched_edge",
+				       LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_edge),
+				       "%" PRIu64 " %s before or after what some member "
+				       "recorded",
+				       c->n_edge,
+				       LAG_PLURAL(c->n_edge, "operation lies", "operations lie"));
 		}
 		if (c->n_twice) {
 			lag_merge_find(
 				m, 1, "numbered_twice", LAG_ABOUT(LAG_NONE, (int64_t)i, c->n_twice),
-				"%" PRIu64 " operations repeat a number of their own process "
-				"and are left unmatched",
-				c->n_twice);
+				"%" PRIu64 " %s a number of the same process: left "
+				"unmatched",
+				c->n_twice,
+				LAG_PLURAL(c->n_twice, "operation repeats", "operations repeat"));
 		}
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The merge from end to end. */
 #include "merge/merge.h"
+#include "schema/base/fmt.h"
 
 #include <math.h>
 #include <string.h>
@@ -111,12 +112,12 @@ static enum lag_status nothing_usable(const struct lag_merge *m, struct lag_err 
 		return lag_err_set(err, LAG_ERR_INPUT, "%s: %s", s->path, s->note);
 	if (m->procs.n == m->old.n_procs) {
 		return lag_err_set(err, LAG_ERR_INPUT,
-				   "none of %zu files is a usable trace; the first: %s: %s",
-				   n_sources, s->path, s->note);
+				   "none of %zu %s is a usable trace; the first: %s: %s", n_sources,
+				   LAG_PLURAL(n_sources, "file", "files"), s->path, s->note);
 	}
-	return lag_err_set(err, LAG_ERR_INPUT,
-			   "%s: no GPU or communication event in any of %zu recordings", s->path,
-			   m->procs.n - m->old.n_procs);
+	return lag_err_set(err, LAG_ERR_INPUT, "%s: no GPU or communication event in any of %zu %s",
+			   s->path, m->procs.n - m->old.n_procs,
+			   LAG_PLURAL(m->procs.n - m->old.n_procs, "recording", "recordings"));
 }
 
 static enum lag_status count_and_match(struct lag_merge *m, struct lag_err *err)

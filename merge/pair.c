@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 #include "schema/base/sort.h"
 
 /* A push or a pop, or a whole range when depths are counted. */
@@ -356,11 +357,10 @@ enum lag_status lag_merge_pair(struct lag_proc *p, struct lag_err *err)
 	lag_vec_release(LAG_PART_VEC(&p->part, range_end));
 	lag_vec_release(LAG_PART_VEC(&p->part, op_end));
 	if (unclosed) {
-		lag_proc_find(p, 0, "unclosed_range",
-			      LAG_ABOUT(p->part.process.rank, LAG_NONE, unclosed),
-			      "%s: %" PRIu64
-			      " annotations were never closed; they end with the recording",
-			      p->part.path, unclosed);
+		lag_proc_find(
+			p, 0, "unclosed_range", LAG_ABOUT(p->part.process.rank, LAG_NONE, unclosed),
+			"%s: %" PRIu64 " %s were never closed; they end with the recording",
+			p->part.path, unclosed, LAG_PLURAL(unclosed, "annotation", "annotations"));
 	}
 	if (orphans) {
 		lag_proc_find(p, 0, "unopened_range",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 
 #define RUN_APART_NS  INT64_C(60000000000) /* processes of one run overlap, give or take this */
 #define WALL_CLOCK_NS INT64_C(1000000000000000000) /* 2001: smaller times are of no wall clock */
@@ -85,14 +86,14 @@ static bool other_size(const struct run *r, const struct lag_proc *p, struct rea
 	if (r->world_size != LAG_NONE && world > 0 &&
 	    lag_merge_other_world(&p->part, r->world_size)) {
 		(void)snprintf(why->text, sizeof(why->text),
-			       "its job has %" PRId64 " ranks, that of the others %" PRId64, world,
-			       r->world_size);
+			       "its job has %" PRId64 " %s, that of the others %" PRId64, world,
+			       LAG_PLURAL(world, "rank", "ranks"), r->world_size);
 		return true;
 	}
 	if (r->world_size != LAG_NONE && rank >= r->world_size) {
 		(void)snprintf(why->text, sizeof(why->text),
-			       "rank %" PRId64 ", and the job of the others has %" PRId64 " ranks",
-			       rank, r->world_size);
+			       "rank %" PRId64 ", and the job of the others has %" PRId64 " %s",
+			       rank, r->world_size, LAG_PLURAL(r->world_size, "rank", "ranks"));
 		return true;
 	}
 	if (world > 0 && !p->part.world_is_least && r->least_world > world) {
@@ -344,9 +345,9 @@ static enum lag_status leave_others(struct sorting *s, size_t run, struct lag_er
 	}
 	if (n_joined) {
 		lag_merge_find(m, 0, "mixed_runs", LAG_ABOUT(LAG_NONE, LAG_NONE, n_joined),
-			       "%zu processes with other run ids fill free ranks at the same time "
-			       "and are taken as one run",
-			       n_joined);
+			       "%zu %s free ranks at the same time: taken as one run", n_joined,
+			       LAG_PLURAL(n_joined, "process with another run id fills",
+					  "processes with other run ids fill"));
 	}
 	return st;
 }

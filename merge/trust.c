@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "merge/state.h"
+#include "schema/base/fmt.h"
 
 #define NCCL_IN_PROGRESS 7 /* what non-blocking calls return */
 
@@ -36,8 +37,9 @@ static void find_losses(struct lag_merge *m, const struct lag_proc *p)
 
 	if (lost) {
 		lag_merge_find(m, 1, "loss", LAG_ABOUT(p->rank, LAG_NONE, lost),
-			       "rank %" PRId64 " lost %" PRIu64 " records, most by: %s", p->rank,
-			       lost, lag_loss_reason_name(main_reason(&p->part)));
+			       "rank %" PRId64 " lost %" PRIu64 " %s, most by: %s", p->rank, lost,
+			       LAG_PLURAL(lost, "record", "records"),
+			       lag_loss_reason_name(main_reason(&p->part)));
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, gap); i++) {
 		const struct lag_rec_gap *g = &LAG_PART_AT(&p->part, gap, i);
@@ -90,10 +92,11 @@ static void find_failures(struct lag_merge *m, const struct lag_proc *p)
 		first = n_failed++ ? first : result;
 	}
 	if (n_failed) {
-		lag_merge_find(m, 2, "failed_call", LAG_ABOUT(p->rank, LAG_NONE, n_failed),
-			       "rank %" PRId64 ": %" PRIu64
-			       " communication calls failed, the first with result %" PRId64,
-			       p->rank, n_failed, first);
+		lag_merge_find(
+			m, 2, "failed_call", LAG_ABOUT(p->rank, LAG_NONE, n_failed),
+			"rank %" PRId64 ": %" PRIu64 " %s failed, the first with result %" PRId64,
+			p->rank, n_failed,
+			LAG_PLURAL(n_failed, "communication call", "communication calls"), first);
 	}
 	for (size_t i = 0; i < LAG_PART_COUNT(&p->part, comm_event); i++) {
 		const struct lag_rec_comm_event *e = &LAG_PART_AT(&p->part, comm_event, i);
@@ -128,16 +131,15 @@ enum lag_status lag_merge_trust(struct lag_merge *m, struct lag_err *err)
 	}
 	lag_map_release(&told);
 	if (n_cut) {
-		lag_merge_find(
-			m, 0, "cut_off", LAG_ABOUT(LAG_NONE, LAG_NONE, n_cut),
-			"%" PRIu64
-			" processes did not end in an orderly way (killed, or still running)",
-			n_cut);
+		lag_merge_find(m, 0, "cut_off", LAG_ABOUT(LAG_NONE, LAG_NONE, n_cut),
+			       "%" PRIu64
+			       " %s did not end in an orderly way (killed, or still running)",
+			       n_cut, LAG_PLURAL(n_cut, "process", "processes"));
 	}
 	if (n_bad) {
 		lag_merge_find(m, 1, "quarantine", LAG_ABOUT(LAG_NONE, LAG_NONE, n_bad),
-			       "%" PRIu64 " events have times that cannot be true and are left out",
-			       n_bad);
+			       "%" PRIu64 " %s times that cannot be true: left out", n_bad,
+			       LAG_PLURAL(n_bad, "event has", "events have"));
 	}
 	return st == LAG_OK ? st : lag_err_set(err, st, "no memory for findings");
 }

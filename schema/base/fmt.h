@@ -17,6 +17,9 @@ void lag_fmt_share(struct lag_buf *out, double share);  /* 0.612 -> "61.2 %" */
 void lag_fmt_ratio(struct lag_buf *out, double ratio);  /* "1.31x" */
 void lag_fmt_count(struct lag_buf *out, int64_t count); /* "1,234,567" */
 
+/* The word that goes with a number: LAG_PLURAL(n, "rank", "ranks"), LAG_PLURAL(n, "is", "are"). */
+#define LAG_PLURAL(n, one, many) ((n) == 1 ? (one) : (many))
+
 /* Appends a text that people read with its unit of microseconds spelt as they know it: "8.902 us" becomes
  * "8.902 \xc2\xb5s" where utf8 says that they can see it. As wide as before: columns stay where they are. */
 void lag_fmt_units(struct lag_buf *out, const char *text, bool utf8);

@@ -139,7 +139,7 @@ def check_bad_ranks(folder):
     path, db = os.path.join(folder, "_dump_0"), os.path.join(folder, "bad.db")
     known = "SELECT c.name, count(m.comm_id) FROM communicator c LEFT JOIN comm_member m ON m.comm_id = c.id " \
             "AND m.rank IS NOT NULL GROUP BY c.id ORDER BY c.name"
-    told = "SELECT count(*) FROM finding WHERE text LIKE '%1 process groups list what cannot be ranks%'"
+    told = "SELECT count(*) FROM finding WHERE text LIKE '%1 process group lists what cannot be ranks%'"
     for ranks in ([-1, 0, 1], [0, "x", 1], [0, 1 << 40, 1], [0, None, 1], "[-1, 0, 1]", "[0, x, 1]", "[0, 1099511627776]",
                   [0, 1], "[0, 1]", "[0, 1, ...]"):
         bad = made(0)

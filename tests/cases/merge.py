@@ -45,7 +45,7 @@ def contents(db):
 def check_default_output_and_lines(tmp, run):
     done = laggard("merge", run, cwd=tmp)
     assert done.stdout == "" and done.stderr.count("\n") == 1, done
-    assert re.match(r"laggard: run\.db: 4 ranks, [\d,]+ events, clock error \S+ us \(collective\), nothing to remark; next: laggard report run\.db\n",
+    assert re.match(r"laggard: run\.db: 4 ranks, [\d,]+ events, clock error \S+ [uµ]s \(collective\), nothing to remark; next: laggard report run\.db\n",
                     done.stderr), done.stderr
     again = laggard("merge", run, code=2, cwd=tmp)
     assert again.stderr.count("\n") == 1 and "exists already" in again.stderr, again.stderr

@@ -70,8 +70,7 @@ static void summary(struct lag_table *table, const struct lag_tui_data *data)
 		    "of 12 steps",
 		    26700000, 0.094, 5);
 	summary_row(table, "finding", "exposed_comm",
-		    "data reduce_scatter is not hidden behind compute (at most)", 17380000, 0.06,
-		    LAG_NONE);
+		    "data reduce_scatter is not hidden behind compute", 17380000, 0.06, LAG_NONE);
 	summary_row(table, "finding", "imbalance", "the pipeline's stages carry unequal work",
 		    7100000, 0.025, LAG_NONE);
 	summary_row(table, "trust", "clock", "clock error between ranks, at most", 6100,

@@ -70,7 +70,7 @@ def session_of_a_user():
         session.keys("Enter")
         session.wait("compute v. peers")
         session.keys("Enter")
-        session.wait("start ")
+        session.wait("dur ")
         session.keys("/")
         session.type("flash")
         session.wait("/flash")

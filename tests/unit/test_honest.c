@@ -421,11 +421,11 @@ static void a_report_says_what_it_was_narrowed_to(void **state)
 	assert_int_equal(t.n_rows, 1);
 	assert_int_equal(cell(&t, 0, "steps")->i, 2);
 	assert_true(notes_say(&t, "only steps 1-2: 2 of 5"));
-	assert_true(notes_say(&t, "only ranks 0"));
+	assert_true(notes_say(&t, "only rank 0"));
 	lag_table_release(&t);
 	run("what-if", ctx, &t);
 	assert_true(notes_say(&t, "not narrowed to steps 1-2"));
-	assert_true(notes_say(&t, "not narrowed to ranks 0"));
+	assert_true(notes_say(&t, "not narrowed to rank 0"));
 	lag_table_release(&t);
 	run("stragglers", ctx, &t);
 	assert_true(notes_say(&t, "not narrowed to steps 1-2"));
@@ -573,7 +573,7 @@ static void a_fused_kernels_wait_is_not_multiplied(void **state)
 	assert_int_equal(cell(&t, 0, "count")->i, 3);
 	assert_true(cell(&t, 0, "wait_ns")->null);
 	assert_true(cell(&t, 0, "transfer_ns")->null);
-	assert_true(notes_say(&t, "3 of 3 instances share their kernel"));
+	assert_true(notes_say(&t, "3 of 3 instances share a kernel"));
 	lag_table_release(&t);
 	run("waits", ctx, &t);
 	assert_int_equal(t.n_rows, 1);
@@ -581,6 +581,21 @@ static void a_fused_kernels_wait_is_not_multiplied(void **state)
 	assert_int_equal(cell(&t, 0, "count")->i, 1);
 	lag_table_release(&t);
 	lag_context_free(ctx);
+}
+
+static void no_two_columns_are_called_the_same(void)
+{
+	for (size_t i = 0; lag_analyses[i]; i++) {
+		const struct lag_analysis *a = lag_analyses[i];
+
+		for (size_t c = 0; c < a->n_columns; c++) {
+			for (size_t d = 0; d < c; d++) {
+				if (a->columns[c].title[0] &&
+				    !strcmp(a->columns[c].title, a->columns[d].title))
+					fail_msg("%s has %s twice", a->name, a->columns[c].title);
+			}
+		}
+	}
 }
 
 /* Columns that other programs are promised, in "name:unit" words. */
@@ -622,6 +637,7 @@ static void promised_columns_are_there(void **state)
 				fail_msg("%s lacks %s in %s", a->name, word, unit);
 		}
 	}
+	no_two_columns_are_called_the_same();
 	/* A share without its denominator says nothing. */
 	for (size_t i = 0; lag_analyses[i]; i++) {
 		for (size_t c = 0; c < lag_analyses[i]->n_columns; c++) {

@@ -4,6 +4,7 @@
  * mem. Not to be added up with the ledger's classes. */
 #include <math.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
 #include "viz/model/interval.h"
@@ -20,7 +21,7 @@ static const struct lag_column columns[] = {
 	{ "exposed_comm_ns", "exposed comm", LAG_UNIT_NS, "comm" },
 	{ "n_gpu_events", "events", LAG_UNIT_COUNT, NULL },
 	{ "exposed_mem_ns", "exposed mem", LAG_UNIT_NS, "mem" },
-	{ "busy_share", "busy", LAG_UNIT_SHARE, "span" },
+	{ "busy_share", "busy share", LAG_UNIT_SHARE, "span" },
 };
 
 #define N_UNIONS 8 /* columns between rank and n_gpu_events */
@@ -65,8 +66,9 @@ static enum lag_status add(struct unions *u, const struct lag_gpu_event *ev)
 static void note_silence(const struct unions *u, int64_t rank, struct lag_table *out)
 {
 	if (u->n_running) {
-		lag_table_note(out, "rank %lld: %lld events never ended and are left out",
-			       (long long)rank, (long long)u->n_running);
+		lag_table_note(out, "rank %lld: %lld %s never ended and are left out",
+			       (long long)rank, (long long)u->n_running,
+			       LAG_PLURAL(u->n_running, "event", "events"));
 	}
 	if (u->n == 0) {
 		lag_table_note(out, "rank %lld: no GPU work on record in this report",

@@ -2,6 +2,7 @@
 /* Pipeline bubbles per stage and step: measured, ideal, and what lies between, rung by rung. */
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/bubble_ladder.h"
 #include "viz/analysis/stat.h"
@@ -15,9 +16,9 @@ static const struct lag_column columns[] = {
 	{ "step", "step", LAG_UNIT_ID, NULL },
 	{ "window_ns", "window", LAG_UNIT_NS, NULL },
 	{ "measured_ns", "measured", LAG_UNIT_NS, NULL },
-	{ "measured_share", "measured", LAG_UNIT_SHARE, OF_WINDOW },
+	{ "measured_share", "measured share", LAG_UNIT_SHARE, OF_WINDOW },
 	{ "ideal_ns", "ideal", LAG_UNIT_NS, NULL },
-	{ "ideal_share", "ideal", LAG_UNIT_SHARE, "the ideal's own window" },
+	{ "ideal_share", "ideal share", LAG_UNIT_SHARE, "the ideal's own window" },
 	{ "imbalance_ns", "+imbalance", LAG_UNIT_NS, NULL },
 	{ "slow_ranks_ns", "+slow ranks", LAG_UNIT_NS, NULL },
 	{ "variation_ns", "+variation", LAG_UNIT_NS, NULL },
@@ -71,18 +72,20 @@ static void add_note(struct lag_table *out, size_t g, const struct lag_pipe_grou
 	double point = s->window / 100;
 
 	if (s->n_skipped) {
-		lag_table_note(out, "group %zu: %zu steps without a whole schedule are left out", g,
-			       s->n_skipped);
+		lag_table_note(out, "group %zu: %zu %s without a whole schedule are left out", g,
+			       s->n_skipped, LAG_PLURAL(s->n_skipped, "step", "steps"));
 	}
 	if (s->n_steps == 0)
 		return;
 	lag_table_note(
 		out,
-		"group %zu: %s, %d stages%s, %d microbatches; measured %.1f %% of the window = "
+		"group %zu: %s, %d %s%s, %d %s; measured %.1f %% of the window = "
 		"ideal %.1f, imbalance %+.1f, slow ranks %+.1f, variation %+.1f, send/recv %+.1f, "
 		"host %+.1f, residual %+.1f (added in this order)",
 		g, lag_schedule_name(group->schedule), group->n_stages,
+		LAG_PLURAL(group->n_stages, "stage", "stages"),
 		group->n_chunks > 1 ? " with several chunks" : "", group->n_microbatches,
+		LAG_PLURAL(group->n_microbatches, "microbatch", "microbatches"),
 		s->measured / point, s->rung[LAG_RUNG_IDEAL] / point,
 		(s->rung[LAG_RUNG_IMBALANCE] - s->rung[LAG_RUNG_IDEAL]) / point,
 		(s->rung[LAG_RUNG_SLOW] - s->rung[LAG_RUNG_IMBALANCE]) / point,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clock map of each host and device: the estimate with its uncertainty, and apart from it the
  * interval that causality allows, which is a check. */
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 
 static const struct lag_column columns[] = {
@@ -54,9 +55,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	}
 	if (unknown) {
 		lag_table_note(out,
-			       "uncertainty of %zu rows is not known: nothing joins these "
+			       "uncertainty of %zu %s is not known: nothing joins these "
 			       "clocks, or they were not compared",
-			       unknown);
+			       unknown, LAG_PLURAL(unknown, "row", "rows"));
 	}
 	if (t->n_clock) {
 		lag_table_note(out,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
 #include "viz/model/comm_text.h"
@@ -254,25 +255,26 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 	if (shared) {
 		lag_table_note(
 			out,
-			"%zu of %zu instances share their kernel with others: their wait and "
-			"transfer are the kernel's, none of their own",
-			shared, t->n_instances);
+			"%zu of %zu instances %s a kernel with others: wait and transfer are the "
+			"kernel's, none of their own",
+			shared, t->n_instances, LAG_PLURAL(shared, "shares", "share"));
 	}
 	if (incomplete) {
 		lag_table_note(
-			out,
-			"%zu of %zu instances lack a member's record: no wait or transfer of them",
-			incomplete, t->n_instances);
+			out, "%zu of %zu instances %s a member's record: no wait or transfer of %s",
+			incomplete, t->n_instances, LAG_PLURAL(incomplete, "lacks", "lack"),
+			LAG_PLURAL(incomplete, "it", "them"));
 	}
 	for (size_t i = 0; i < out->n_rows; i++)
 		hurried += lag_table_cell(out, i, BUSBW_COLUMN)->null;
 	if (hurried) {
 		lag_table_note(out,
-			       "bus bandwidth withheld in %zu rows: waits or clock error too large",
-			       hurried);
+			       "bus bandwidth withheld in %zu %s: waits or clock error too large",
+			       hurried, LAG_PLURAL(hurried, "row", "rows"));
 	}
 	if (alone)
-		lag_table_note(out, "%zu operations found no partner", alone);
+		lag_table_note(out, "%zu %s found no partner", alone,
+			       LAG_PLURAL(alone, "operation", "operations"));
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)

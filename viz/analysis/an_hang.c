@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds up the job: suspects first, then each communicator with an unfinished collective and how far
  * its members have come. A job that ended has nothing to tell here. */
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/hang.h"
 #include "viz/model/comm_text.h"
@@ -188,9 +189,9 @@ static void tell_standing(const struct lag_hang *h, const struct lag_hang_comm *
 	}
 	if (!n)
 		return;
-	lag_buf_puts(out, n == 1 ? "; rank " : "; ranks ");
+	lag_buf_puts(out, LAG_PLURAL(n, "; rank ", "; ranks "));
 	tell_ranks(ranks, n, out);
-	lag_buf_puts(out, n == 1 ? " stands in it" : " stand in it");
+	lag_buf_puts(out, LAG_PLURAL(n, " stands in it", " stand in it"));
 }
 
 static void comm_row(const struct lag_hang *h, const struct lag_hang_comm *hc,
@@ -249,20 +250,23 @@ static void write_notes(const struct lag_hang *h, struct lag_table *out)
 			       missing ? "on record " : "");
 	}
 	if (missing) {
-		lag_table_note(out, "%zu of %zu ranks are not on record", missing, t->n_ranks);
+		lag_table_note(out, "%zu of %zu ranks %s not on record", missing, t->n_ranks,
+			       LAG_PLURAL(missing, "is", "are"));
 	}
 	if (silent_starts) {
 		lag_table_note(out,
-			       "%zu ranks do not tell what had started on the GPU (no timing): "
+			       "%zu %s not tell what had started on the GPU (no timing): "
 			       "enqueued may be started",
-			       silent_starts);
+			       silent_starts, LAG_PLURAL(silent_starts, "rank does", "ranks do"));
 	}
 	if (from_hosts && h->n_standing) {
 		lag_table_note(out, "dumps of a job that still runs look the same: they tell how "
 				    "far each rank was, not for how long");
 	}
 	if (h->comms.n > COMMS_SHOWN)
-		lag_table_note(out, "%zu more communicators stand", h->comms.n - COMMS_SHOWN);
+		lag_table_note(out, "%zu %s", h->comms.n - COMMS_SHOWN,
+			       LAG_PLURAL(h->comms.n - COMMS_SHOWN, "more communicator stands",
+					  "more communicators stand"));
 }
 
 static enum lag_outcome outcome_of(const struct lag_hang *h)

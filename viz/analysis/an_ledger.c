@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
 
@@ -21,7 +22,7 @@ static const struct lag_column columns[] = {
 	{ "exposed_wait_ns", "waiting", LAG_UNIT_NS, "time" },
 	{ "host_bound_ns", "host-bound", LAG_UNIT_NS, "time" },
 	{ "idle_ns", "other idle", LAG_UNIT_NS, "time" },
-	{ "compute_share", "compute", LAG_UNIT_SHARE, "time" },
+	{ "compute_share", "compute share", LAG_UNIT_SHARE, "time" },
 	{ "unsplit_ns", "unsplit", LAG_UNIT_NS,
 	  "transfer that may hold waiting: members without a record" },
 };
@@ -139,9 +140,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 		empty += lag_table_cell(out, i, TIME_COLUMN)->null;
 	if (empty) {
 		lag_table_note(out,
-			       "%zu ranks have no GPU work on record in these steps, which is "
+			       "%zu %s no GPU work on record in these steps, which is "
 			       "not 0",
-			       empty);
+			       empty, LAG_PLURAL(empty, "rank has", "ranks have"));
 	}
 	if (!m.pipeline->n_groups)
 		lag_table_note(out, "bubble: n/a, no pipeline was found");

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/findings.h"
 #include "viz/analysis/stat.h"
@@ -13,7 +14,7 @@ static const struct lag_column columns[] = {
 	{ "cause", "cause", LAG_UNIT_TEXT, NULL },
 	{ "step_cost_ns", "cost a step", LAG_UNIT_NS, "mean step" },
 	{ "step_cost_error_ns", "+/-", LAG_UNIT_NS, "what sound GPUs differ by, sigma" },
-	{ "step_cost_share", "cost", LAG_UNIT_SHARE, "the mean step" },
+	{ "step_cost_share", "cost share", LAG_UNIT_SHARE, "the mean step" },
 	{ "waiting_caused_ns", "waiting caused", LAG_UNIT_NS,
 	  "rank-time of others, all whole steps" },
 	{ "contention_ns", "contention", LAG_UNIT_NS,
@@ -104,10 +105,10 @@ static void note_contention(const struct lag_trace *trace, const struct lag_stra
 	}
 	if (n_unknown) {
 		lag_table_note(out,
-			       "contention of %zu ranks cannot be told: what their communication "
+			       "contention of %zu %s cannot be told: what their communication "
 			       "waited for (events, launches) is not on record, or the clock error "
 			       "is not known",
-			       n_unknown);
+			       n_unknown, LAG_PLURAL(n_unknown, "rank", "ranks"));
 	}
 }
 
@@ -143,9 +144,10 @@ static void add_notes(struct lag_context *ctx, const struct lag_stragglers *all,
 	if (edges) {
 		lag_table_note(out,
 			       "replay: %.1f %% of the edges between streams are inferred from "
-			       "times, %llu starts are explained by none",
+			       "times, %llu %s explained by none",
 			       100.0 * (double)f->n_inferred / (double)edges,
-			       (unsigned long long)f->n_unexplained);
+			       (unsigned long long)f->n_unexplained,
+			       LAG_PLURAL(f->n_unexplained, "start is", "starts are"));
 	}
 }
 
@@ -185,9 +187,9 @@ static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struc
 	free(lines);
 	if (n_alone) {
 		lag_table_note(out,
-			       "%zu of %zu ranks have no peer that does the same work: nothing to "
-			       "compare them with",
-			       n_alone, n);
+			       "%zu of %zu ranks %s no peer that does the same work: nothing to "
+			       "compare with",
+			       n_alone, n, LAG_PLURAL(n_alone, "has", "have"));
 	}
 	lag_note_losses(ctx, out);
 	add_notes(ctx, all, out);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/findings.h"
 #include "viz/analysis/stat.h"
@@ -46,9 +47,9 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 	if (recorded < t->n_ranks) {
 		lag_buf_printf(&text, "%zu of %zu ranks recorded", recorded, t->n_ranks);
 	} else {
-		lag_buf_printf(&text, "%zu rank%s", recorded, recorded == 1 ? "" : "s");
+		lag_buf_printf(&text, "%zu rank%s", recorded, LAG_PLURAL(recorded, "", "s"));
 	}
-	lag_buf_printf(&text, ", %zu host%s", t->n_hosts, t->n_hosts == 1 ? "" : "s");
+	lag_buf_printf(&text, ", %zu host%s", t->n_hosts, LAG_PLURAL(t->n_hosts, "", "s"));
 	if (recorded > 1) {
 		lag_buf_printf(&text, ", %s%s", strcmp(roles->shape, "unsure") ? "" : "layout ",
 			       roles->shape);
@@ -59,7 +60,7 @@ static void run_rows(struct lag_context *ctx, const struct lag_steps *steps,
 	}
 	for (size_t s = 0; s < steps->n_steps; s++)
 		whole += steps->steps[s].complete;
-	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, steps->n_steps == 1 ? "" : "s");
+	lag_buf_printf(&text, ", %zu step%s", steps->n_steps, LAG_PLURAL(steps->n_steps, "", "s"));
 	if (whole < steps->n_steps) {
 		lag_buf_printf(&text, ", %zu of them whole%s", whole,
 			       whole ? "" : " (all are counted)");

@@ -3,6 +3,7 @@
  * does not accuse: a rank that comes last may itself have waited. */
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "schema/base/map.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/stat.h"
@@ -143,31 +144,31 @@ static void write_notes(const struct lag_waits *waits, const struct lag_vec *pai
 			(long long)n_unknown, (long long)n);
 	}
 	if (waits->n_incomplete) {
-		lag_table_note(
-			out,
-			"%llu launches name nobody: a member of the communicator is not on record",
-			(unsigned long long)waits->n_incomplete);
+		lag_table_note(out, "%llu %s nobody: a member of the communicator is not on record",
+			       (unsigned long long)waits->n_incomplete,
+			       LAG_PLURAL(waits->n_incomplete, "launch names", "launches name"));
 	}
 	if (waits->n_undirected) {
-		lag_table_note(
-			out,
-			"%llu launches name nobody: with whom they exchange messages is not on "
-			"record",
-			(unsigned long long)waits->n_undirected);
+		lag_table_note(out,
+			       "%llu %s nobody: with whom they exchange messages is not on "
+			       "record",
+			       (unsigned long long)waits->n_undirected,
+			       LAG_PLURAL(waits->n_undirected, "launch names", "launches name"));
 	}
 	if (waits->n_outside) {
-		lag_table_note(out,
-			       "%llu launches name nobody: they began before all members recorded",
-			       (unsigned long long)waits->n_outside);
+		lag_table_note(out, "%llu %s nobody: they began before all members recorded",
+			       (unsigned long long)waits->n_outside,
+			       LAG_PLURAL(waits->n_outside, "launch names", "launches name"));
 	}
 	if (waits->n_contradicted) {
-		lag_table_note(
-			out, "%llu waits are withheld: by these clocks the last came after the end",
-			(unsigned long long)waits->n_contradicted);
+		lag_table_note(out, "%llu %s withheld: by these clocks the last came after the end",
+			       (unsigned long long)waits->n_contradicted,
+			       LAG_PLURAL(waits->n_contradicted, "wait is", "waits are"));
 	}
 	if (waits->n_within_error) {
-		lag_table_note(out, "%llu waits name nobody: they are within the clock error",
-			       (unsigned long long)waits->n_within_error);
+		lag_table_note(out, "%llu %s nobody: they are within the clock error",
+			       (unsigned long long)waits->n_within_error,
+			       LAG_PLURAL(waits->n_within_error, "wait names", "waits name"));
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "viz/analysis/analysis.h"
 #include "viz/analysis/findings.h"
 #include "viz/model/opmodel.h"
@@ -215,12 +216,14 @@ static void add_notes(const struct what_if *w)
 			       "after");
 	}
 	if (edges) {
-		lag_table_note(w->out,
-			       "%.1f %% of the edges between streams are inferred from times, %llu "
-			       "starts are explained by none, %llu edges were dropped",
-			       100.0 * (double)f->n_inferred / (double)edges,
-			       (unsigned long long)f->n_unexplained,
-			       (unsigned long long)f->n_forced);
+		lag_table_note(
+			w->out,
+			"%.1f %% of the edges between streams are inferred from times, %llu %s "
+			"explained by none, %llu %s were dropped",
+			100.0 * (double)f->n_inferred / (double)edges,
+			(unsigned long long)f->n_unexplained,
+			LAG_PLURAL(f->n_unexplained, "start is", "starts are"),
+			(unsigned long long)f->n_forced, LAG_PLURAL(f->n_forced, "edge", "edges"));
 	}
 	if (lag_opmodel_applies(w->trace)) {
 		lag_table_note(w->out, "an operation table: report operations has the slowdown by "

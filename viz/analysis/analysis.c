@@ -2,6 +2,10 @@
 /* The registry of analyses, and running one. */
 #include "viz/analysis/analysis.h"
 
+#include <string.h>
+
+#include "schema/base/fmt.h"
+
 const struct lag_analysis *const lag_analyses[] = {
 #define LAG_ANALYSIS(id, title) &lag_analysis_##id,
 #include "viz/analysis/analyses.def"
@@ -58,6 +62,12 @@ static enum lag_status check_chosen(struct lag_context *ctx, struct lag_err *err
 	return LAG_OK;
 }
 
+/* The word for what a list as it was typed names: "7" is one, "7-9" and "7,9" are several. */
+static const char *listed(const char *list, const char *one, const char *many)
+{
+	return LAG_PLURAL(strpbrk(list, ",-") == NULL, one, many);
+}
+
 /* What the table leaves out because it was asked to. */
 static void note_filters(const struct lag_analysis *analysis, struct lag_context *ctx,
 			 struct lag_table *out)
@@ -67,25 +77,24 @@ static void note_filters(const struct lag_analysis *analysis, struct lag_context
 	size_t n = 0;
 
 	if (opts->ranks && *opts->ranks) {
-		lag_table_note(
-			out,
-			analysis->ignores & LAG_ALL_RANKS
-				? "not narrowed to ranks %.100s: its rows are of several ranks"
-				: "only ranks %.100s",
-			opts->ranks);
+		lag_table_note(out,
+			       analysis->ignores & LAG_ALL_RANKS
+				       ? "not narrowed to %s %.100s: its rows are of several ranks"
+				       : "only %s %.100s",
+			       listed(opts->ranks, "rank", "ranks"), opts->ranks);
 	}
 	if (!opts->steps || !*opts->steps)
 		return;
 	if (analysis->ignores & LAG_WHOLE_RUN) {
-		lag_table_note(out, "not narrowed to steps %.100s: it is of the whole run",
-			       opts->steps);
+		lag_table_note(out, "not narrowed to %s %.100s: it is of the whole run",
+			       listed(opts->steps, "step", "steps"), opts->steps);
 		return;
 	}
 	steps = lag_context_steps(ctx, NULL);
 	for (size_t s = 0; steps && s < steps->n_steps; s++)
 		n += lag_context_has_step(ctx, steps->steps[s].number);
-	lag_table_note(out, "only steps %.100s: %zu of %zu", opts->steps, n,
-		       steps ? steps->n_steps : 0);
+	lag_table_note(out, "only %s %.100s: %zu of %zu", listed(opts->steps, "step", "steps"),
+		       opts->steps, n, steps ? steps->n_steps : 0);
 }
 
 /* What was recorded by some ranks only, which is in no comparison. */

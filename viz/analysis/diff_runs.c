@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs every analysis on both traces, has their tables compared, and tells the outcome as tables. */
 #include "viz/analysis/diff_runs.h"
+#include "schema/base/fmt.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,8 +21,10 @@ static enum lag_status same_ranks(const struct lag_trace *a, const struct lag_tr
 				  struct lag_err *err)
 {
 	if (a->world_size != b->world_size) {
-		return lag_err_set(err, LAG_WARN, "not comparable: %lld ranks and %lld ranks",
-				   (long long)a->world_size, (long long)b->world_size);
+		return lag_err_set(
+			err, LAG_WARN, "not comparable: %lld %s and %lld %s",
+			(long long)a->world_size, LAG_PLURAL(a->world_size, "rank", "ranks"),
+			(long long)b->world_size, LAG_PLURAL(b->world_size, "rank", "ranks"));
 	}
 	for (size_t i = 0; i < a->n_ranks || i < b->n_ranks; i++) {
 		bool in_a = i < a->n_ranks && a->ranks[i].recorded;
@@ -305,8 +308,9 @@ enum lag_status lag_diff_changes_table(const struct lag_diff *diff, bool exact,
 		}
 	}
 	if (diff->n_found > diff->changes.n) {
-		lag_table_note(out, "the %zu biggest of %llu changes (--top shows more)",
-			       diff->changes.n, (unsigned long long)diff->n_found);
+		lag_table_note(out, "the %zu biggest of %llu %s (--top shows more)",
+			       diff->changes.n, (unsigned long long)diff->n_found,
+			       LAG_PLURAL(diff->n_found, "change", "changes"));
 	}
 	out->outcome = diff->n_found ? LAG_OUTCOME_FINDING : LAG_OUTCOME_FINE;
 	return lag_table_finish(out, err);

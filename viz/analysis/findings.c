@@ -2,6 +2,7 @@
 /* Collects findings. A table of another analysis is read by the names of its columns; a column that is
  * not there is as good as null. */
 #include "viz/analysis/findings.h"
+#include "schema/base/fmt.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -352,7 +353,7 @@ static enum lag_status add_exposed(struct lag_findings *out, int role, int func,
 
 	if (!f)
 		return LAG_ERR_SYSTEM;
-	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute (at most)",
+	(void)snprintf(f->text, sizeof(f->text), "%s%s%s is not hidden behind compute",
 		       known ? lag_comm_role_name((enum lag_comm_role)role) : "", known ? " " : "",
 		       func ? lag_func_name(func) : "communication");
 	return LAG_OK;
@@ -460,7 +461,7 @@ static enum lag_status from_copies(const struct lag_mean_step *mean, struct lag_
 	f = add(out, "copy", (int64_t)llround(ns), mean->step_ns, LAG_NONE);
 	if (!f)
 		return LAG_ERR_SYSTEM;
-	(void)snprintf(f->text, sizeof(f->text), "copies are not hidden behind compute (at most)");
+	(void)snprintf(f->text, sizeof(f->text), "copies are not hidden behind compute");
 	return LAG_OK;
 }
 

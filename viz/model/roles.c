@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roles: inferred from traffic, checked against the size of the job, or taken from --layout. */
 #include "viz/model/roles.h"
+#include "schema/base/fmt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,10 +60,10 @@ static void check_product(const struct lag_trace *trace, struct lag_roles *out)
 			       "groups of one dimension differ in size");
 	} else if (product != world) {
 		out->confidence *= 0.5;
-		(void)snprintf(
-			out->why, sizeof(out->why),
-			"stages \xc3\x97 data \xc3\x97 tensor is %lld, the job has %lld ranks",
-			(long long)product, (long long)world);
+		(void)snprintf(out->why, sizeof(out->why),
+			       "stages \xc3\x97 data \xc3\x97 tensor is %lld, the job has %lld %s",
+			       (long long)product, (long long)world,
+			       LAG_PLURAL(world, "rank", "ranks"));
 	} else {
 		(void)snprintf(out->why, sizeof(out->why),
 			       "from communicators and send/receive traffic");
@@ -105,9 +106,10 @@ static enum lag_status apply_layout(const struct lag_trace *trace, const char *l
 				   layout);
 	}
 	if ((int64_t)dims[0] * dims[1] * dims[2] != world) {
-		return lag_err_set(err, LAG_ERR_USAGE,
-				   "layout '%s' has %lld ranks, the job has %lld", layout,
-				   (long long)dims[0] * dims[1] * dims[2], (long long)world);
+		return lag_err_set(err, LAG_ERR_USAGE, "layout '%s' has %lld %s, the job has %lld",
+				   layout, (long long)dims[0] * dims[1] * dims[2],
+				   LAG_PLURAL(dims[0] * dims[1] * dims[2], "rank", "ranks"),
+				   (long long)world);
 	}
 	out->n_stages = dims[0];
 	out->n_dp = dims[1];

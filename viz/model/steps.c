@@ -2,6 +2,7 @@
 /* Puts the marks of all ranks together: one list of step numbers, each rank's GPU span per step, and
  * the step of every GPU event. */
 #include "viz/model/steps.h"
+#include "schema/base/fmt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +39,8 @@ static enum lag_status mark_windows(const struct lag_trace *trace, struct lag_ve
 
 	out->source = n > 1 ? LAG_STEPS_WINDOW : LAG_STEPS_WHOLE;
 	if (n > 1) {
-		(void)snprintf(out->label, sizeof(out->label),
-			       "no step found: %lld windows of %.1f ms", (long long)n,
+		(void)snprintf(out->label, sizeof(out->label), "no step found: %lld %s of %.1f ms",
+			       (long long)n, LAG_PLURAL(n, "window", "windows"),
 			       (double)width / 1e6);
 	} else {
 		(void)snprintf(out->label, sizeof(out->label), "no step found: the whole trace");

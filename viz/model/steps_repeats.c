@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schema/base/fmt.h"
 #include "schema/base/map.h"
 #include "viz/model/steps_internal.h"
 
@@ -277,7 +278,7 @@ enum lag_status lag_steps_from_repeats(const struct lag_trace *trace, struct lag
 			       found.n_by_ops == found.n ? "communication"
 			       : found.n_by_ops          ? "communication or kernel"
 							 : "kernel",
-			       found.n, found.n == 1 ? "" : "s",
+			       found.n, LAG_PLURAL(found.n, "", "s"),
 			       found.n_sure == found.n
 				       ? ""
 				       : "; unsure: it may be a part of a step that repeats");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts peers, stalls, waits and the replay together into one verdict a rank. */
 #include "viz/model/stragglers.h"
+#include "schema/base/fmt.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,9 +84,10 @@ static void check_whole(struct work *w)
 	}
 	if (n_missing) {
 		(void)snprintf(w->out->withheld, sizeof(w->out->withheld),
-			       "%zu of %lld ranks are not on record: whom the others waited for "
+			       "%zu of %lld ranks %s not on record: whom the others waited for "
 			       "cannot be known",
-			       n_missing, (long long)w->trace->n_ranks + (n_more > 0 ? n_more : 0));
+			       n_missing, (long long)w->trace->n_ranks + (n_more > 0 ? n_more : 0),
+			       LAG_PLURAL(n_missing, "is", "are"));
 	}
 	for (size_t c = 0; c < w->trace->n_comms && !n_missing; c++) {
 		const struct lag_comm *comm = &w->trace->comms[c];
@@ -94,9 +96,9 @@ static void check_whole(struct work *w)
 			continue;
 		(void)snprintf(
 			w->out->withheld, sizeof(w->out->withheld),
-			"a communicator of %d ranks is not on record as a whole: whom the others "
+			"a communicator of %d %s is not on record as a whole: whom the others "
 			"waited for cannot be known",
-			comm->n_ranks);
+			comm->n_ranks, LAG_PLURAL(comm->n_ranks, "rank", "ranks"));
 		return;
 	}
 }

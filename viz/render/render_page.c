@@ -16,7 +16,7 @@ static const struct {
 	{ "run", NULL },
 	{ "step", "Step" },
 	{ "time", "Where the GPU time goes (mean of ranks and steps, share of the step)" },
-	{ "finding", "Findings (what fixing each would win, per step)" },
+	{ "finding", "Findings (what fixing each would win at most, per step)" },
 	{ "trust", "Can this be trusted" },
 };
 
@@ -114,7 +114,7 @@ static void line(const struct lag_table *table, size_t row, const struct layout 
 
 	lag_fmt_name(&text, text_of(table, row, "text"));
 	lag_buf_puts(out, "  ");
-	if (layout->values_first) {
+	if (layout->values_first && (has_value || !share->null)) {
 		value(table, row, utf8, out);
 		lag_buf_puts(out, "  ");
 		lag_render_wrap(out, lag_buf_text(&text), opts->width, TEXT_AT);

@@ -78,6 +78,7 @@ static void warnings(const struct lag_tui_data *data, struct lag_facts *out)
 			continue;
 		out->n_warnings += strcmp(cell->text, "warning") == 0;
 		out->n_errors += strcmp(cell->text, "error") == 0;
+		out->n_notes += strcmp(cell->text, "note") == 0;
 	}
 }
 

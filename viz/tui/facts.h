@@ -13,7 +13,7 @@ struct lag_facts {
 	int n_recorded, n_ranks, n_hosts;
 	int64_t clock_ns; /* worst clock uncertainty; LAG_NONE: one host, or unknown */
 	int n_warnings;   /* rows of the trust analysis */
-	int n_errors;
+	int n_errors, n_notes;
 	size_t n_steps;
 	bool stands; /* communication is on record that had not ended */
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "viz/tui/text.h"
 
 struct view_line {
@@ -34,11 +35,11 @@ static int shape_pieces(const struct lag_scene *scene, struct piece *pieces)
 			 facts->n_recorded, facts->n_ranks);
 	} else {
 		snprintf(pieces[n].text, sizeof(pieces[n].text), "%d rank%s", facts->n_ranks,
-			 facts->n_ranks == 1 ? "" : "s");
+			 LAG_PLURAL(facts->n_ranks, "", "s"));
 	}
 	pieces[n++].drop = 5;
 	snprintf(pieces[n].text, sizeof(pieces[n].text), "%d host%s", facts->n_hosts,
-		 facts->n_hosts == 1 ? "" : "s");
+		 LAG_PLURAL(facts->n_hosts, "", "s"));
 	pieces[n++].drop = 2;
 	if (scene->data->detail) {
 		snprintf(pieces[n].text, sizeof(pieces[n].text), "events not read");
@@ -56,7 +57,7 @@ static int shape_pieces(const struct lag_scene *scene, struct piece *pieces)
 		pieces[n++].drop = 1;
 	}
 	snprintf(pieces[n].text, sizeof(pieces[n].text), "%zu step%s", facts->n_steps,
-		 facts->n_steps == 1 ? "" : "s");
+		 LAG_PLURAL(facts->n_steps, "", "s"));
 	pieces[n++].drop = 3;
 	return n;
 }
@@ -93,12 +94,17 @@ static unsigned trust_text(const struct lag_facts *facts, char out[64])
 {
 	if (facts->n_errors) {
 		snprintf(out, 64, "trust: %d error%s", facts->n_errors,
-			 facts->n_errors == 1 ? "" : "s");
+			 LAG_PLURAL(facts->n_errors, "", "s"));
 	} else if (facts->n_warnings) {
 		snprintf(out, 64, "trust: %d warning%s", facts->n_warnings,
-			 facts->n_warnings == 1 ? "" : "s");
+			 LAG_PLURAL(facts->n_warnings, "", "s"));
 	} else {
-		snprintf(out, 64, "trust ok");
+		int n = snprintf(out, 64, "trust ok");
+
+		if (facts->n_notes) {
+			snprintf(out + n, 64 - (size_t)n, ", %d %s", facts->n_notes,
+				 LAG_PLURAL(facts->n_notes, "note", "notes"));
+		}
 	}
 	return facts->n_errors     ? LAG_STYLE_ERROR
 	       : facts->n_warnings ? LAG_STYLE_WARN

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "schema/base/mem.h"
 #include "viz/tui/chart.h"
 #include "viz/tui/inspect.h"
@@ -19,7 +20,8 @@ static void rank_label(struct lag_scene *scene, struct lag_timeline *view,
 	int n;
 
 	if (row->n_ranks > 0) {
-		snprintf(out, 96, wordy == LAG_WORDY_FULL ? "%d ranks ▸" : "×%d", row->n_ranks);
+		snprintf(out, 96, wordy == LAG_WORDY_FULL ? "%d %s ▸" : "×%d", row->n_ranks,
+			 LAG_PLURAL(row->n_ranks, "rank", "ranks"));
 		return;
 	}
 	if (row->lane >= 0) {

@@ -235,7 +235,7 @@ static int draw_parts(const struct lag_scene *scene, const struct overview *view
 	if (canvas->width >= 70) {
 		lag_draw_printf(canvas, x + 3, y - 1, LAG_STYLE_DIM,
 				"mean of %d rank%s, share of the step", facts->n_recorded,
-				facts->n_recorded == 1 ? "" : "s");
+				LAG_PLURAL(facts->n_recorded, "", "s"));
 	}
 	bar_width = bar_width > 60 ? 60 : bar_width;
 	for (int i = 0; i < PARTS && room > 1; i++) {

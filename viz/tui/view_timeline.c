@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/base/fmt.h"
 #include "schema/base/mem.h"
 #include "viz/tui/chart.h"
 #include "viz/tui/glyphs.h"
@@ -87,12 +88,27 @@ static void enter(struct lag_scene *scene, void *state)
 
 /* ------------------------------------------------------------------ below the rows */
 
-/* "start 112.480 ms  dur 9.310 ms", or the time since the mark. */
+/* "step 7 +112.480 ms"; where there are no steps "112.480 ms". */
+static void moment_text(const struct lag_scene *scene, int64_t t, char out[80])
+{
+	int32_t step = lag_scene_step_at(scene, scene->time_ns);
+	int64_t from = t - lag_inspect_origin(scene, scene->time_ns);
+	char ns[LAG_NUM_MAX];
+
+	if (step < 0) {
+		snprintf(out, 80, "%s", lag_num_ms(ns, from));
+	} else {
+		snprintf(out, 80, "step %lld %s%s",
+			 (long long)scene->data->steps->steps[step].number, from < 0 ? "−" : "+",
+			 lag_num_ms(ns, from < 0 ? -from : from));
+	}
+}
+
+/* "step 7 +112.480 ms  dur 9.310 ms", or the time since the mark. */
 static unsigned where_text(const struct lag_scene *scene, const struct lag_spot *spot,
 			   char out[160])
 {
-	int64_t origin = lag_inspect_origin(scene, scene->time_ns);
-	char start[LAG_NUM_MAX], ns[LAG_NUM_MAX];
+	char start[80], ns[LAG_NUM_MAX];
 
 	if (scene->mark_ns != LAG_NONE) {
 		snprintf(out, 160, "%s from the mark",
@@ -100,10 +116,11 @@ static unsigned where_text(const struct lag_scene *scene, const struct lag_spot 
 		return LAG_STYLE_WAIT;
 	}
 	if (spot->class < 0 && spot->gpu < 0) {
-		snprintf(out, 160, "at %s", lag_num_ms(start, scene->time_ns - origin));
+		moment_text(scene, scene->time_ns, start);
+		snprintf(out, 160, "at %s", start);
 	} else {
-		snprintf(out, 160, "start %s  dur %s", lag_num_ms(start, spot->t0 - origin),
-			 lag_num_ms(ns, spot->t1 - spot->t0));
+		moment_text(scene, spot->t0, start);
+		snprintf(out, 160, "%s  dur %s", start, lag_num_ms(ns, spot->t1 - spot->t0));
 	}
 	return LAG_STYLE_NUMBER;
 }
@@ -144,8 +161,9 @@ static void draw_legend(const struct lag_scene *scene, struct lag_canvas *canvas
 static void describe_detail(const struct lag_timeline *view, char what[LAG_INSPECT_MAX])
 {
 	if (view->n_events > LAG_DETAIL_EVENTS_MAX) {
-		snprintf(what, LAG_INSPECT_MAX, "%llu events in this window: + until they are read",
-			 (unsigned long long)view->n_events);
+		snprintf(what, LAG_INSPECT_MAX, "%llu %s in this window: + until they are read",
+			 (unsigned long long)view->n_events,
+			 LAG_PLURAL(view->n_events, "event", "events"));
 	} else {
 		snprintf(what, LAG_INSPECT_MAX, "nothing runs here");
 	}
@@ -168,7 +186,8 @@ static void draw_detail(struct lag_scene *scene, struct lag_timeline *view,
 	}
 	if (row->n_ranks > 0) {
 		lag_draw_printf(canvas, left, y, LAG_STYLE_TEXT,
-				"%d ranks together: Enter or e shows them", row->n_ranks);
+				"%d %s together: Enter or e shows them", row->n_ranks,
+				LAG_PLURAL(row->n_ranks, "rank", "ranks"));
 		return;
 	}
 	lag_inspect_at(scene, row->r, row->lane, scene->time_ns, &spot);

@@ -91,8 +91,10 @@ static int draw_facts(const struct lag_scene *scene, struct lag_canvas *canvas, 
 	if (data->detail)
 		return y;
 	snprintf(text, sizeof(text),
-		 "%" PRIu64 " comparisons within the clock error, %" PRIu64 " with members missing",
-		 data->waits->n_within_error, data->waits->n_incomplete);
+		 "%" PRIu64 " %s within the clock error, %" PRIu64 " lacking members",
+		 data->waits->n_within_error,
+		 LAG_PLURAL(data->waits->n_within_error, "comparison", "comparisons"),
+		 data->waits->n_incomplete);
 	y = fact(canvas, y, "withheld", text);
 	if (data->pipeline->n_groups)
 		y = fact(canvas, y, "pipeline", data->pipeline->how);
