@@ -51,12 +51,68 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static double middle_of(double a, double b, double c)
+{
+	if (a < b)
+		return b < c ? b : a < c ? c : a;
+	return a < c ? a : b < c ? c : b;
+}
+
+/* Brings to place k of v what would stand there in order, with nothing greater before it and nothing less
+ * behind (Hoare). */
+static void select_place(double *v, size_t n, size_t k)
+{
+	ptrdiff_t lo = 0, hi = (ptrdiff_t)n - 1, at = (ptrdiff_t)k;
+
+	for (size_t round = n; lo < hi; round /= 2) {
+		double pivot = middle_of(v[lo], v[lo + (hi - lo) / 2], v[hi]);
+		ptrdiff_t i = lo, j = hi;
+
+		/* Whatever the values: no more than sorting. */
+		if (!round) {
+			qsort(v + lo, (size_t)(hi - lo) + 1, sizeof(*v), by_value);
+			return;
+		}
+		while (i <= j) {
+			while (v[i] < pivot)
+				i++;
+			while (pivot < v[j])
+				j--;
+			if (i <= j) {
+				double w = v[i];
+
+				v[i++] = v[j];
+				v[j--] = w;
+			}
+		}
+		if (at > j && at < i)
+			return;
+		if (at <= j) {
+			hi = j;
+		} else {
+			lo = i;
+		}
+	}
+}
+
 double lag_fit_median(double *v, size_t n)
 {
+	double below = -INFINITY;
+
 	if (n == 0)
 		return 0;
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	select_place(v, n, n / 2);
+	if (n % 2)
+		return v[n / 2];
+	for (size_t i = 0; i < n / 2; i++)
+		below = v[i] > below ? v[i] : below;
+	return (below + v[n / 2]) / 2;
+}
+
+double lag_fit_place(double *v, size_t n, size_t k)
+{
+	select_place(v, n, k);
+	return v[k];
 }
 
 static uint32_t n_params(const struct work *w, uint32_t host)

@@ -115,4 +115,7 @@ double lag_fit_variance(const struct lag_fit_model *model, uint32_t host, double
 /* Middle value; reorders v. n == 0 gives 0. */
 double lag_fit_median(double *v, size_t n);
 
+/* What would stand at place k < n if v were in order; reorders v. */
+double lag_fit_place(double *v, size_t n, size_t k);
+
 #endif

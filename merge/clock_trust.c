@@ -114,8 +114,7 @@ static bool skew_factor(const struct lag_clock_solved *s, const struct lag_clock
 		return false;
 	for (size_t i = 0; i < n; i++)
 		v[i] = sqrt(1 / p[i].weight);
-	lag_fit_median(v, n); /* sorts */
-	double large = n ? DIVERSE * v[n / 10] : 0;
+	double large = n ? DIVERSE * lag_fit_place(v, n, n / 10) : 0;
 	size_t n_large = 0;
 	for (size_t i = 0; i < n; i++) {
 		double noise = sqrt(1 / p[i].weight);
