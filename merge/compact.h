@@ -55,8 +55,14 @@ struct lag_shapes {
 	uint32_t recent[64];    /* 1 + shape, by some bits of the hash */
 };
 
+extern const struct lag_compact_info lag_compact_infos[LAG_REC_LIMIT];
+
 /* NULL for kinds that are kept as they are. */
-const struct lag_compact_info *lag_compact_info_get(unsigned kind);
+static inline const struct lag_compact_info *lag_compact_info_get(unsigned kind)
+{
+	return LAG_IS_COMPACT(kind) ? &lag_compact_infos[kind] : NULL;
+}
+
 size_t lag_compact_size(const struct lag_compact_info *info);
 
 void lag_shapes_init(struct lag_shapes *shapes, size_t record_size, struct lag_spill *spill);
@@ -70,12 +76,15 @@ enum lag_status lag_compact_pack(const struct lag_compact_info *info, struct lag
 void lag_compact_unpack(const struct lag_compact_info *info, const struct lag_shapes *shapes,
 			const struct lag_compact *item, int64_t *fields);
 
-/* The shape's value of a field. */
+/* A shape's fields, in the record's order. */
+static inline const void *lag_shape_at(const struct lag_shapes *shapes, uint32_t shape)
+{
+	return (const char *)shapes->records.items + shape * shapes->records.item_size;
+}
+
 static inline int64_t lag_shape_field(const struct lag_shapes *shapes, uint32_t shape, size_t field)
 {
-	const char *at = (const char *)shapes->records.items + shape * shapes->records.item_size;
-
-	return ((const int64_t *)(const void *)at)[field];
+	return ((const int64_t *)lag_shape_at(shapes, shape))[field];
 }
 
 /* A slot's value, or what its shape says. */

@@ -71,19 +71,15 @@ static enum lag_status define_config(struct lag_import *im, const struct lag_rec
 
 static void resolve_ids(struct lag_import *im, struct lag_record *rec)
 {
-	const struct lag_record_info *info = lag_record_info_get(rec->kind);
+	for (uint32_t left = lag_record_strings[rec->kind]; left; left &= left - 1) {
+		int64_t *field = &rec->field[__builtin_ctz(left)], id = *field;
 
-	for (size_t i = 0; i < info->n_fields; i++) {
-		int64_t id = rec->field[i];
-
-		if (info->fields[i].type != LAG_F_STR || id == 0)
+		if (id == 0)
 			continue;
-		if (id > 0 && (uint64_t)id < im->strings.n) {
-			rec->field[i] = LAG_VEC_AT(&im->strings, uint32_t, id);
-		} else {
-			rec->field[i] = 0;
-		}
-		im->n_unresolved += rec->field[i] == 0;
+		*field = id > 0 && (uint64_t)id < im->strings.n
+				 ? LAG_VEC_AT(&im->strings, uint32_t, id)
+				 : 0;
+		im->n_unresolved += *field == 0;
 	}
 	if (rec->kind == LAG_REC_kernel && rec->kernel.config != LAG_NONE) {
 		int64_t id = rec->kernel.config;

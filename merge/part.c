@@ -137,7 +137,7 @@ enum lag_status lag_part_add(struct lag_part *part, const struct lag_record *rec
 		count_loss(part, &rec->loss);
 	if (rec->kind == LAG_REC_receipt && rec->receipt.clean_exit != LAG_NONE)
 		part->clean_exit = rec->receipt.clean_exit != 0;
-	slot = lag_vec_push(&part->records[rec->kind]);
+	slot = lag_vec_add(&part->records[rec->kind]);
 	st = slot ? lag_part_set(part, part->records[rec->kind].n - 1, rec) : LAG_ERR_SYSTEM;
 	if (st != LAG_OK) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
@@ -165,28 +165,19 @@ struct lag_record lag_part_get(const struct lag_part *part, enum lag_record_kind
 {
 	const struct lag_compact_info *info = lag_compact_info_get(kind);
 	const struct lag_vec *vec = &part->records[kind];
-	struct lag_record rec = { .kind = kind };
+	struct lag_record rec;
 
+	/* Not the fields that the kind does not have. */
+	rec.kind = kind;
+	rec.newer = 0;
+	rec.bytes = NULL;
+	rec.n_bytes = 0;
 	if (info) {
 		lag_compact_unpack(info, &part->shapes[kind], lag_part_compact(vec, i), rec.field);
 	} else {
 		memcpy(rec.field, (const char *)vec->items + i * vec->item_size, vec->item_size);
 	}
 	return rec;
-}
-
-struct lag_times lag_part_times(const struct lag_part *part, enum lag_record_kind kind, size_t i)
-{
-	const struct lag_vec *vec = &part->records[kind];
-	const struct lag_compact *item = lag_part_compact(vec, i);
-	struct lag_times span;
-
-	if (lag_compact_info_get(kind)) {
-		return (struct lag_times){ item->start_ns,
-					   lag_compact_end(item, &part->shapes[kind]) };
-	}
-	memcpy(&span, (const char *)vec->items + i * vec->item_size, sizeof(span));
-	return span;
 }
 
 static void shift_field(void *items, size_t n, size_t size, size_t field, int64_t ns)
@@ -245,10 +236,14 @@ static void rename_slot(struct lag_vec *vec, size_t slot, bool is_config,
 			const struct lag_part_ids *ids)
 {
 	for (size_t i = 0; i < vec->n; i++) {
-		uint32_t *s = &lag_part_compact(vec, i)->slot[slot];
+		uint32_t *s = &lag_part_compact(vec, i)->slot[slot], now;
 
-		if (*s && *s != LAG_SLOT_SHAPE)
-			*s = lag_slot_of(renamed((int64_t)*s - 1, is_config, ids));
+		if (!*s || *s == LAG_SLOT_SHAPE)
+			continue;
+		/* Most stay; what is not changed needs no page of its own. */
+		now = lag_slot_of(renamed((int64_t)*s - 1, is_config, ids));
+		if (now != *s)
+			*s = now;
 	}
 }
 

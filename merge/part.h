@@ -4,6 +4,8 @@
 #ifndef MERGE_PART_H
 #define MERGE_PART_H
 
+#include <string.h>
+
 #include "merge/compact.h"
 #include "schema/base/mem.h"
 #include "schema/base/strtab.h"
@@ -93,7 +95,20 @@ struct lag_times {
 	int64_t start_ns, end_ns;
 };
 
-struct lag_times lag_part_times(const struct lag_part *part, enum lag_record_kind kind, size_t i);
+static inline struct lag_times lag_part_times(const struct lag_part *part,
+					      enum lag_record_kind kind, size_t i)
+{
+	const struct lag_vec *vec = &part->records[kind];
+	const struct lag_compact *item = lag_part_compact(vec, i);
+	struct lag_times at;
+
+	if (lag_compact_info_get(kind)) {
+		return (struct lag_times){ item->start_ns,
+					   lag_compact_end(item, &part->shapes[kind]) };
+	}
+	memcpy(&at, (const char *)vec->items + i * vec->item_size, sizeof(at));
+	return at;
+}
 
 /* Replaces every string and configuration id by what stands at its place; NULL: they stay. Ids beyond
  * the arrays become 0 and LAG_NONE. */

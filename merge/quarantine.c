@@ -73,6 +73,27 @@ static int64_t centre_of(const struct lag_part *part)
 	return sample[n / 2];
 }
 
+/* Starts that are sane and near the centre. */
+static struct lag_times window_around(int64_t centre)
+{
+	int64_t from = centre == LAG_NONE || centre < FAR_NS ? 0 : centre - FAR_NS;
+	int64_t until =
+		centre == LAG_NONE || centre > TIME_MAX - FAR_NS ? TIME_MAX : centre + FAR_NS;
+
+	return (struct lag_times){ from, until };
+}
+
+/* Nothing is wrong: quickly, since that is so for nearly all. */
+static bool fine(struct lag_times at, const struct timed_kind *kind, struct lag_times window)
+{
+	uint64_t length = (uint64_t)at.end_ns - (uint64_t)at.start_ns;
+
+	if (at.start_ns < window.start_ns || at.start_ns > window.end_ns)
+		return false;
+	return at.end_ns == LAG_NONE ||
+	       (length <= (uint64_t)kind->longest_ns && at.end_ns <= TIME_MAX);
+}
+
 static const char *what_is_wrong(struct lag_times at, const struct timed_kind *kind, int64_t centre)
 {
 	int64_t start = at.start_ns, end = at.end_ns;
@@ -131,12 +152,14 @@ static enum lag_status sift(struct lag_merge *m, uint32_t proc, const struct tim
 {
 	struct lag_proc *p = LAG_PROC_AT(m, proc);
 	struct lag_vec *vec = &p->part.records[kind->kind];
+	struct lag_times window = window_around(centre);
 	size_t kept = 0;
 	enum lag_status st = LAG_OK;
 
 	for (size_t i = 0; i < vec->n && st == LAG_OK; i++) {
 		struct lag_times at = lag_part_times(&p->part, kind->kind, i);
-		const char *reason = what_is_wrong(at, kind, centre);
+		const char *reason =
+			fine(at, kind, window) ? NULL : what_is_wrong(at, kind, centre);
 
 		if (lag_merge_cancelled(m, i))
 			return lag_merge_interrupted(err);

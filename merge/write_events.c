@@ -80,18 +80,21 @@ static size_t count_api(const struct lag_writer *w, const struct lag_write_proc 
 
 static void fill_api(struct lag_fill *f, size_t i, int64_t *row)
 {
-	struct lag_rec_api a = LAG_PART_GET(&f->wp->p->part, api, i);
+	const struct lag_part *part = &f->wp->p->part;
+	const struct lag_compact *a = LAG_PART_COMPACT(part, api, i);
+	const struct lag_rec_api *shape = lag_shape_at(&part->shapes[LAG_REC_api], a->shape);
+	int64_t end_ns = lag_slot_end(a->slot[LAG_SLOT_END], a->start_ns, shape->end_ns);
 
 	row[1] = f->wp->p->rank;
-	row[2] = told(a.tid);
-	row[3] = told(a.domain);
-	row[4] = a.name;
-	row[5] = host_time(f, a.start_ns);
-	row[6] = host_time(f, a.end_ns);
-	row[7] = a.start_ns;
-	row[8] = a.end_ns;
-	row[9] = a.correlation;
-	row[10] = a.result;
+	row[2] = told(shape->tid);
+	row[3] = told(shape->domain);
+	row[4] = lag_slot_value(a->slot[LAG_SLOT_NAME], shape->name);
+	row[5] = host_time(f, a->start_ns);
+	row[6] = host_time(f, end_ns);
+	row[7] = a->start_ns;
+	row[8] = end_ns;
+	row[9] = lag_slot_value(a->slot[LAG_SLOT_CORRELATION], shape->correlation);
+	row[10] = shape->result;
 }
 
 static size_t count_sync(const struct lag_writer *w, const struct lag_write_proc *wp)

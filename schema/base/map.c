@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear probing at load <= 1/2; the mixer is splitmix64's finaliser, bytes are hashed by words of 8:
- * names of kernels are long, and the tracer looks each of them up. */
+/* Linear probing at load <= 1/2; bytes are hashed by words of 8: names of kernels are long, and the tracer looks each of them up. */
 #include "schema/base/map.h"
 
 #include <string.h>
 
 #include "schema/base/mem.h"
-
-uint64_t lag_hash_u64(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xbf58476d1ce4e5b9u;
-	x ^= x >> 27;
-	x *= 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
 
 uint64_t lag_hash_pair(uint64_t a, uint64_t b)
 {

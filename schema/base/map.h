@@ -33,8 +33,16 @@ bool lag_map_find(const struct lag_map *map, uint64_t key, uint64_t *value);
 
 void lag_map_release(struct lag_map *map);
 
-/* A good 64-bit mixer, and what combines two keys, or any bytes, into one. */
-uint64_t lag_hash_u64(uint64_t x);
+/* A good 64-bit mixer (splitmix64's finaliser), and what combines two keys, or any bytes, into one. */
+static inline uint64_t lag_hash_u64(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9u;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
 uint64_t lag_hash_pair(uint64_t a, uint64_t b);
 uint64_t lag_hash_bytes(const void *bytes, size_t n);
 

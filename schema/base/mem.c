@@ -10,13 +10,14 @@
 
 #define BIG_ITEM ((size_t)1024) /* of such, often one is all there will be */
 
-static enum lag_status reserve_spilled(struct lag_vec *vec, size_t n)
+static enum lag_status reserve_spilled(struct lag_vec *vec, size_t n, size_t max)
 {
 	enum lag_status st =
 		lag_spill_grow(vec->spill, &vec->block, n * vec->item_size, &vec->items);
+	size_t room = lag_spill_capacity(vec->block) / vec->item_size;
 
 	if (st == LAG_OK)
-		vec->cap = lag_spill_capacity(vec->block) / vec->item_size;
+		vec->cap = room < max ? room : max;
 	return st;
 }
 
@@ -33,8 +34,9 @@ enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
 	if (vec->n + n > SIZE_MAX / vec->item_size)
 		return LAG_ERR_LIMIT;
 	if (vec->spill)
-		return reserve_spilled(vec, vec->n + n);
+		return reserve_spilled(vec, vec->n + n, max);
 	cap = cap + cap / 2 + (vec->item_size < BIG_ITEM ? 16 : 1);
+	cap = cap < max ? cap : max;
 	if (cap < vec->n + n)
 		cap = vec->n + n;
 	if (cap > SIZE_MAX / vec->item_size)
@@ -49,12 +51,10 @@ enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n)
 
 void *lag_vec_push(struct lag_vec *vec)
 {
-	char *item;
+	void *item = lag_vec_add(vec);
 
-	if (lag_failed(lag_vec_reserve(vec, 1)))
-		return NULL;
-	item = (char *)vec->items + vec->n++ * vec->item_size;
-	memset(item, 0, vec->item_size);
+	if (item)
+		memset(item, 0, vec->item_size);
 	return item;
 }
 

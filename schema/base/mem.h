@@ -40,6 +40,14 @@ void *lag_vec_push(struct lag_vec *vec) LAG_MUST_USE;
 /* Makes room for n more items. */
 enum lag_status lag_vec_reserve(struct lag_vec *vec, size_t n) LAG_MUST_USE;
 
+/* The same as lag_vec_push, but what is in the item is undefined. */
+LAG_MUST_USE static inline void *lag_vec_add(struct lag_vec *vec)
+{
+	if (vec->n >= vec->cap && lag_failed(lag_vec_reserve(vec, 1)))
+		return NULL;
+	return (char *)vec->items + vec->n++ * vec->item_size;
+}
+
 /* Makes it n items, new ones zeroed. */
 enum lag_status lag_vec_resize(struct lag_vec *vec, size_t n) LAG_MUST_USE;
 

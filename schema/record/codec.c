@@ -33,12 +33,6 @@ static const uint32_t counts[LAG_REC_LIMIT] = {
 #define LAG_RECORD_END(name)          ,
 #include "schema/record/record.def"
 };
-static const uint32_t strings[LAG_REC_LIMIT] = {
-#define LAG_RECORD(name, number)      [number] = 0
-#define LAG_FIELD(record, name, type) | (LAG_F_##type == LAG_F_STR ? FIELD_BIT(record, name) : 0)
-#define LAG_RECORD_END(name)          ,
-#include "schema/record/record.def"
-};
 
 /* Where the kind's fields are among all, and how many they are; 0 for a number that is no kind. */
 static const struct shape {
@@ -66,7 +60,7 @@ static void start_kind(struct lag_codec *codec, unsigned kind)
 	const struct shape *shape = &shapes[kind];
 
 	for (unsigned i = 0; i < shape->n_fields; i++) {
-		codec->expected[shape->at + i] = strings[kind] >> i & 1 ? 0 : LAG_NONE;
+		codec->expected[shape->at + i] = lag_record_strings[kind] >> i & 1 ? 0 : LAG_NONE;
 		codec->next[shape->at + i] = codec->last[shape->at + i] = 0;
 	}
 	if (times[kind] & 1)

@@ -28,6 +28,15 @@ const struct lag_record_info *lag_record_info_get(unsigned kind)
 	return kind < LAG_REC_LIMIT && infos[kind].name ? &infos[kind] : NULL;
 }
 
+const uint32_t lag_record_strings[LAG_REC_LIMIT] = {
+#define LAG_RECORD(name, number) [number] = 0
+#define LAG_FIELD(record, name, type)           \
+	| (uint32_t)(LAG_F_##type == LAG_F_STR) \
+			<< (offsetof(struct lag_rec_##record, name) / sizeof(int64_t))
+#define LAG_RECORD_END(name) ,
+#include "schema/record/record.def"
+};
+
 /* What a record of each kind begins with, one after the other; and room for one that is read in fours. */
 static const int64_t unset[LAG_CODEC_FIELDS] = {
 #define LAG_FIELD(record, name, type) LAG_F_##type == LAG_F_STR ? 0 : LAG_NONE,

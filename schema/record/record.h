@@ -79,6 +79,9 @@ struct lag_record_info {
 /* Description of a kind, or NULL for a number that is none. */
 const struct lag_record_info *lag_record_info_get(unsigned kind);
 
+/* By kind: bit i says that field i is a string's id. */
+extern const uint32_t lag_record_strings[LAG_REC_LIMIT];
+
 /* A record of `kind` in which every field is LAG_NONE (STR fields 0). */
 void lag_record_init(struct lag_record *rec, enum lag_record_kind kind);
 
