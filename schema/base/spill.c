@@ -15,14 +15,16 @@
 
 #include "schema/base/io.h"
 #include "schema/base/mem.h"
+#include "schema/base/pages.h"
 
 #define MIB ((size_t)1 << 20)
 /* Extents are multiples of this, and grow with their block up to the most. */
 #define EXTENT_MIN  MIB
-#define EXTENT_MOST (64 * MIB)
+#define EXTENT_MOST (16 * MIB)
 #define RANGE_MIN   (64 * MIB)
-/* Smaller blocks are not worth an extent. */
+/* Smaller blocks are not worth an extent, or pages of their own. */
 #define FILE_MIN   ((size_t)1 << 16)
+#define PAGES_MIN  ((size_t)1 << 18)
 #define BYTES_MOST ((size_t)1 << 46)
 
 struct extent {
@@ -32,10 +34,11 @@ struct extent {
 struct lag_spill {
 	pthread_mutex_t lock;
 	const char *folder;
-	size_t budget, used; /* of plain memory */
-	int fd;              /* -1 until the file is needed */
-	uint64_t end;        /* of the file */
-	struct lag_vec free; /* struct extent, by offset, none touching the next */
+	size_t budget, used;    /* of plain memory */
+	struct lag_pages pages; /* of larger plain blocks; what is kept there is not used */
+	int fd;                 /* -1 until the file is needed */
+	uint64_t end;           /* of the file */
+	struct lag_vec free;    /* struct extent, by offset, none touching the next */
 	struct lag_err failure;
 };
 
@@ -58,6 +61,7 @@ enum lag_status lag_spill_new(const char *folder, size_t budget_bytes, struct la
 	spill->budget = budget_bytes;
 	spill->fd = -1;
 	spill->free = (struct lag_vec)LAG_VEC_INIT(struct extent);
+	lag_pages_init(&spill->pages);
 	(void)pthread_mutex_init(&spill->lock, NULL);
 	return LAG_OK;
 }
@@ -69,6 +73,7 @@ void lag_spill_free(struct lag_spill *spill)
 	if (spill->fd >= 0)
 		(void)close(spill->fd);
 	lag_vec_release(&spill->free);
+	lag_pages_release(&spill->pages);
 	(void)pthread_mutex_destroy(&spill->lock);
 	free(spill);
 }
@@ -206,6 +211,17 @@ static bool widen_range(struct lag_spill *spill, struct lag_spill_block *b, size
 	return true;
 }
 
+/* A new extent has nothing yet that could be read ahead; and pages that come one by one cost the system
+ * less to write to than those that come many together. The one before is full. */
+static void advise(const struct lag_spill_block *b, size_t mapped, size_t step)
+{
+	size_t before = b->map.n ? LAG_VEC_AT(&b->map, struct extent, b->map.n - 1).bytes : 0;
+
+	if (before)
+		(void)madvise(b->at + mapped - before, before, MADV_NORMAL);
+	(void)madvise(b->at + mapped, step, MADV_RANDOM);
+}
+
 /* One more extent at the block's end. */
 static bool add_extent(struct lag_spill *spill, struct lag_spill_block *b, size_t mapped,
 		       size_t bytes)
@@ -226,11 +242,23 @@ static bool add_extent(struct lag_spill *spill, struct lag_spill_block *b, size_
 		give_extent(spill, e);
 		return fail(spill, "cannot map the temporary file");
 	}
+	advise(b, mapped, step);
 	slot = lag_vec_push(&b->map);
 	if (slot)
 		*slot = e;
 	b->bytes = mapped + step;
 	return true;
+}
+
+/* The block's plain memory, which is pages of its own where it is large, becomes another's. */
+static void give_plain(struct lag_spill *spill, char *at, size_t bytes)
+{
+	if (bytes >= PAGES_MIN) {
+		lag_pages_give(&spill->pages, (struct lag_page_range){ at, bytes });
+	} else {
+		free(at);
+	}
+	spill->used -= bytes;
 }
 
 /* From plain memory into the file. */
@@ -251,8 +279,24 @@ static bool move_to_file(struct lag_spill *spill, struct lag_spill_block *b, siz
 	}
 	if (n)
 		memcpy(b->at, plain, n);
-	free(plain);
-	spill->used -= n;
+	give_plain(spill, plain, n);
+	return true;
+}
+
+/* From a block that malloc made, or for one that has pages, to pages for so many bytes. */
+static bool grow_pages(struct lag_spill *spill, struct lag_spill_block *b, size_t *bytes)
+{
+	bool had = b->bytes >= PAGES_MIN;
+	struct lag_page_range range = { had ? b->at : NULL, had ? b->bytes : 0 };
+
+	if (!lag_pages_grow(&spill->pages, &range, *bytes))
+		return false;
+	if (!had && b->bytes)
+		memcpy(range.at, b->at, b->bytes);
+	if (!had)
+		free(b->at);
+	b->at = range.at;
+	*bytes = range.bytes;
 	return true;
 }
 
@@ -268,12 +312,20 @@ static bool grow_plain(struct lag_spill *spill, struct lag_spill_block *b, size_
 		ahead = b->bytes + room;
 	if (ahead > bytes)
 		bytes = ahead;
-	at = realloc(b->at, bytes);
-	if (!at)
-		return false;
+	if (bytes >= PAGES_MIN) {
+		if (!grow_pages(spill, b, &bytes))
+			return false;
+	} else {
+		at = realloc(b->at, bytes);
+		if (!at)
+			return false;
+		b->at = at;
+	}
 	spill->used += bytes - b->bytes;
-	b->at = at;
 	b->bytes = bytes;
+	/* Memory that is kept is within the budget, too. */
+	room = spill->used < spill->budget ? spill->budget - spill->used : 0;
+	lag_pages_trim(&spill->pages, room);
 	return true;
 }
 
@@ -328,12 +380,10 @@ void lag_spill_drop(struct lag_spill *spill, struct lag_spill_block *block)
 		(void)munmap(block->at, block->range);
 	(void)pthread_mutex_lock(&spill->lock);
 	if (!block->range)
-		spill->used -= block->bytes;
+		give_plain(spill, block->at, block->bytes);
 	for (size_t i = 0; i < block->map.n; i++)
 		give_extent(spill, LAG_VEC_AT(&block->map, struct extent, i));
 	(void)pthread_mutex_unlock(&spill->lock);
-	if (!block->range)
-		free(block->at);
 	lag_vec_release(&block->map);
 	free(block);
 }

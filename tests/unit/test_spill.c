@@ -98,6 +98,33 @@ static void content_survives_the_way_into_the_file(void **state)
 	lag_spill_free(spill);
 }
 
+/* Arrays come and go: memory that was touched serves again, and content survives the way into it. */
+static void memory_given_back_serves_again(void **state)
+{
+	struct lag_spill *spill = spill_of(8 << 20);
+	const void *first = NULL;
+
+	(void)state;
+	for (uint64_t round = 0; round < 20; round++) {
+		struct lag_vec small = LAG_VEC_SPILLED(uint64_t, spill);
+		struct lag_vec large = LAG_VEC_SPILLED(uint64_t, spill);
+
+		fill(&small, 50000, round);
+		assert_int_equal(lag_vec_reserve(&large, 400000), LAG_OK);
+		assert_true(!first || large.items == first);
+		first = large.items;
+		fill(&large, 400000, ~round);
+		check(&small, 50000, round);
+		fill(&small, 200000, round);
+		check(&small, 200000, round);
+		check(&large, 400000, ~round);
+		lag_vec_release(&small);
+		lag_vec_release(&large);
+	}
+	assert_int_equal(lag_spill_bytes(spill), 0);
+	lag_spill_free(spill);
+}
+
 static void maps_spill_too(void **state)
 {
 	struct lag_spill *spill = spill_of(1 << 16);
@@ -252,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(within_the_budget_there_is_no_file),
 		cmocka_unit_test(content_survives_the_way_into_the_file),
+		cmocka_unit_test(memory_given_back_serves_again),
 		cmocka_unit_test(maps_spill_too),
 		cmocka_unit_test(a_file_that_cannot_grow_is_an_error),
 		cmocka_unit_test(zeros_take_the_place_of_allocation),
