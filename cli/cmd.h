@@ -43,4 +43,7 @@ int lag_cmd_fail(const char *cmd, const struct lag_err *err);
 /* One line on stderr, prefixed by "laggard: ". */
 void lag_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Says that n unfinished files of a killed `cmd` were removed at `place`; nothing for 0. */
+void lag_say_cleared(const char *cmd, unsigned n, const char *place);
+
 #endif

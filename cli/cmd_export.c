@@ -104,6 +104,7 @@ static enum lag_status write_export(struct lag_context *ctx, const struct lag_ex
 
 	if (lag_failed(st))
 		return st;
+	lag_say_cleared("export", lag_export_file_cleared(file), job->path);
 	st = exporter->write(ctx, opts, say_size, job, &out, err);
 	closed = lag_export_file_close(file, !lag_failed(st), &close_err);
 	if (!lag_failed(st) && lag_failed(closed)) {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laggard info FILE...: what is in a trace, and what is wrong with it. Recordings are merged into a
  * temporary file first, so that both are described in the same words. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/ending.h"
@@ -14,7 +11,7 @@
 #include "schema/base/fmt.h"
 #include "schema/base/json_write.h"
 #include "schema/base/mem.h"
-#include "schema/base/unfinished.h"
+#include "schema/base/outfile.h"
 #include "schema/db/db.h"
 #include "schema/sql/info.sql.h"
 
@@ -284,28 +281,23 @@ static bool is_database(const char *path)
 	return yes;
 }
 
-static enum lag_status merge_for_info(const struct lag_args *args, char *path, size_t room,
+/* A trace of the recordings in a temporary file, scratch->partial. */
+static enum lag_status merge_for_info(const struct lag_args *args, struct lag_outfile *scratch,
 				      struct lag_err *err)
 {
-	const char *dir = getenv("TMPDIR");
 	struct lag_merge_opts opts = { .inputs = (const char *const *)args->operands,
 				       .n_inputs = (size_t)args->n_operands,
-				       .output = path,
-				       .force = true,
+				       .scratch = scratch,
 				       .keep_empty = true };
 	struct lag_merge_receipt receipt;
-	struct lag_making making;
-	int fd;
+	char path[4096];
+	enum lag_status st;
 
-	(void)snprintf(path, room, "%s/laggard-info-XXXXXX", dir && *dir ? dir : "/tmp");
-	lag_making_begin(&making);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		lag_unfinished_add(AT_FDCWD, path, false);
-	lag_making_end(&making);
-	if (fd < 0)
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "%s", path);
-	(void)close(fd);
+	(void)snprintf(path, sizeof(path), "%s/laggard-info", lag_outfile_tmp());
+	st = lag_outfile_make(scratch, path, err);
+	if (st != LAG_OK)
+		return st;
+	lag_say_cleared("info", scratch->n_cleared, path);
 	return lag_merge_run(&opts, &receipt, err);
 }
 
@@ -317,20 +309,19 @@ static int run(const struct lag_args *args)
 	struct lag_buf out = { 0 }, shown = { 0 };
 	struct lag_db *db = NULL;
 	struct lag_err err = { 0 };
-	char path[4096] = "";
+	struct lag_outfile scratch = { .fd = -1, .lock = -1 };
 	enum lag_status st = LAG_OK;
 
 	lag_ending_begin("info");
 	if (!merged)
-		st = merge_for_info(args, path, sizeof(path), &err);
+		st = merge_for_info(args, &scratch, &err);
 	if (!lag_failed(st))
-		st = lag_db_open(merged ? name : path, &db, &err);
+		st = lag_db_open(merged ? name : scratch.partial, &db, &err);
 	if (!lag_failed(st))
 		st = describe(db, name, as_json, &out, &err);
 	lag_db_close(db);
-	if (path[0])
-		(void)unlink(path);
-	lag_unfinished_done(path);
+	if (lag_failed(lag_outfile_close(&scratch, false, NULL)) && !lag_failed(st))
+		st = lag_err_set(&err, LAG_ERR_SYSTEM, "cannot close a temporary file");
 	if (!lag_failed(st)) {
 		lag_fmt_units(&shown, lag_buf_text(&out), !as_json && lag_cmd_utf8());
 		(void)fwrite(lag_buf_text(&shown), 1, shown.n, stdout);

@@ -129,6 +129,7 @@ static int run(const struct lag_args *args)
 	lag_progress_begin(&progress, "merge", lag_args_has(args, "quiet"));
 	st = lag_merge_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
+	lag_say_cleared("merge", receipt.n_cleared, receipt.output);
 	if (lag_failed(st)) {
 		return lag_cmd_fail("merge", &err);
 	}

@@ -119,6 +119,7 @@ static int run(const struct lag_args *args)
 	lag_progress_begin(&progress, "pack", quiet);
 	st = lag_pack_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
+	lag_say_cleared("pack", receipt.n_cleared, opts.output);
 	lag_packing_say_notes("pack", &receipt);
 	if (lag_failed(st)) {
 		(void)lag_cmd_fail("pack", &err);

@@ -50,7 +50,7 @@ static enum lag_status make_dir(const char *dir, bool *made, struct lag_err *err
 /* What we were started with, and the program shall be. */
 struct inherited {
 	sigset_t mask;
-	struct sigaction on_child;
+	struct sigaction on_child, on_limit;
 };
 
 /* The child's side: tells through the pipe why exec failed, and says nothing when it did not. */
@@ -59,6 +59,7 @@ _Noreturn static void become(char **argv, int report, const struct inherited *fr
 	int error;
 
 	(void)sigaction(SIGCHLD, &from->on_child, NULL);
+	(void)sigaction(SIGXFSZ, &from->on_limit, NULL);
 	(void)sigprocmask(SIG_SETMASK, &from->mask, NULL);
 	(void)execvp(argv[0], argv);
 	error = errno;
@@ -171,6 +172,7 @@ static int run(const struct lag_args *args)
 	struct lag_buf text = { 0 };
 	struct lag_err err = { 0 };
 	const struct sigaction wait_for_children = { .sa_handler = SIG_DFL };
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
 	struct inherited from;
 	sigset_t watched;
 	int64_t started;
@@ -185,6 +187,7 @@ static int run(const struct lag_args *args)
 	for (const int *sig = passed; *sig; sig++)
 		(void)sigaddset(&watched, *sig);
 	(void)sigaction(SIGCHLD, &wait_for_children, &from.on_child);
+	(void)sigaction(SIGXFSZ, &ignored, &from.on_limit);
 	(void)sigprocmask(SIG_BLOCK, &watched, &from.mask);
 	if (!quiet)
 		say_start(&inj);

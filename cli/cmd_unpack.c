@@ -92,6 +92,7 @@ static int run(const struct lag_args *args)
 	lag_progress_begin(&progress, "unpack", quiet);
 	st = lag_unpack_run(&opts, &receipt, &err);
 	lag_progress_clear(&progress);
+	lag_say_cleared("unpack", receipt.n_cleared, opts.dir);
 	lag_packing_say_notes("unpack", &receipt);
 	if (lag_failed(st))
 		(void)lag_cmd_fail("unpack", &err);

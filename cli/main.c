@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,14 @@ void lag_say(const char *fmt, ...)
 	free(all);
 }
 
+void lag_say_cleared(const char *cmd, unsigned n, const char *place)
+{
+	if (n) {
+		lag_say("%s: removed %u unfinished file%s that a killed %s left at %s", cmd, n,
+			n == 1 ? "" : "s", cmd, place);
+	}
+}
+
 /* Output that did not reach its reader is a failure: a full disk must not look like success. */
 static int flushed(int code)
 {
@@ -77,6 +86,14 @@ static int flushed(int code)
 		return code == LAG_EXIT_OK ? LAG_EXIT_BAD : code;
 	}
 	return code;
+}
+
+/* A file that outgrows the process's limit is an error like a full disk, not the end. What is ignored is
+ * inherited: record does it itself, for its program must not be told. */
+static void survive_limits(const struct lag_cmd *cmd)
+{
+	if (cmd != &lag_cmd_record)
+		(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 static int run(const struct lag_cmd *cmd, int argc, char **argv)
@@ -91,6 +108,7 @@ static int run(const struct lag_cmd *cmd, int argc, char **argv)
 		(void)lag_cmd_fail(cmd->name, &err);
 		return strcmp(cmd->name, "record") == 0 ? LAG_EXIT_RECORD : LAG_EXIT_BAD;
 	}
+	survive_limits(cmd);
 	return cmd->run(&args);
 }
 

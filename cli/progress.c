@@ -2,7 +2,6 @@
 /* One line on stderr, redrawn a few times a second. */
 #include "cli/progress.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,8 +19,6 @@ static int64_t now_ns(void)
 void lag_progress_begin(struct lag_progress *p, const char *cmd, bool quiet)
 {
 	*p = (struct lag_progress){ .cmd = cmd, .show = !quiet && isatty(STDERR_FILENO) };
-	/* A file that outgrows the process's limit is an error like a full disk, not the end. */
-	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 static void draw(struct lag_progress *p, uint64_t done, uint64_t total, int64_t now)

@@ -41,6 +41,14 @@ static enum lag_status lock(struct lag_merge *m, const char *path, struct lag_er
 	return LAG_OK;
 }
 
+enum lag_status lag_append_recheck(const struct lag_merge *m, const char *path, struct lag_err *err)
+{
+	if (is_current(m->old.fd, path))
+		return LAG_OK;
+	return lag_err_set(err, LAG_ERR_USAGE, "%s: became another file meanwhile, not overwritten",
+			   path);
+}
+
 struct reading {
 	struct lag_merge *m;
 	struct lag_db *db;

@@ -51,6 +51,10 @@ enum lag_status lag_append_load(struct lag_merge *m, const char *path,
 				struct lag_err *err) LAG_MUST_USE;
 void lag_append_release(struct lag_old *old);
 
+/* Whether path still is the trace that was loaded. LAG_ERR_USAGE: another file took its place. */
+enum lag_status lag_append_recheck(const struct lag_merge *m, const char *path,
+				   struct lag_err *err) LAG_MUST_USE;
+
 /* Every row of the trace, into the merge; lag_append_load does this, too. */
 enum lag_status lag_append_read(struct lag_merge *m, struct lag_db *db,
 				struct lag_err *err) LAG_MUST_USE;

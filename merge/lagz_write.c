@@ -254,7 +254,7 @@ enum lag_status lag_packed_write(int in, int out, struct lag_packed_tally *tally
 	if (st == LAG_ERR_INPUT)
 		st = LAG_WARN;
 	if (st == LAG_OK && fstat(in, &sb) != 0)
-		st = lag_err_errno(why, LAG_ERR_SYSTEM, "cannot be read");
+		st = lag_err_errno(why, LAG_ERR_INPUT, "cannot be read");
 	tally->bytes_in = (uint64_t)sb.st_size;
 	if (st == LAG_OK)
 		st = whole_or_warn(rd, why);

@@ -3,13 +3,17 @@
 #include "merge/merge.h"
 #include "schema/base/fmt.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "merge/importer.h"
 #include "merge/names.h"
 #include "merge/output.h"
 #include "merge/state.h"
+#include "schema/base/outfile.h"
 
 /* Fails early on what would fail late. */
 static enum lag_status check_opts(const struct lag_merge_opts *opts, struct lag_err *err)
@@ -174,19 +178,73 @@ static enum lag_status merge_in_memory(struct lag_merge *m, const char *output, 
 	return st;
 }
 
+/* Messages name the file that people asked for. */
+static void name_output(const struct lag_outfile *file, struct lag_err *err)
+{
+	char text[LAG_ERR_TEXT_MAX];
+	size_t n = strlen(file->partial);
+	bool named = strncmp(err->text, file->partial, n) == 0;
+
+	(void)snprintf(text, sizeof(text), "%s", err->text + (named ? n : 0));
+	(void)lag_err_set(err, err->status, "%s%s%s", file->path, named ? "" : ": ", text);
+}
+
+static enum lag_status write_to(struct lag_merge *m, struct lag_outfile *file,
+				struct lag_merge_receipt *receipt, struct lag_err *err)
+{
+	enum lag_status st = LAG_OK;
+
+	if (m->old.is)
+		st = lag_append_copy(m, file->fd, err);
+	if (st == LAG_OK)
+		st = lag_merge_write(m, file->partial, receipt, err);
+	/* What is replaced is whole: so shall this be, on the disk. */
+	if (st == LAG_OK && m->old.is && fsync(file->fd) != 0 && errno != EINVAL)
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
+	if (st == LAG_ERR_SYSTEM)
+		name_output(file, err);
+	return st;
+}
+
+struct ending {
+	const struct lag_merge *m;
+	const char *output;
+};
+
+static enum lag_status may_end(void *state, struct lag_err *err)
+{
+	const struct ending *end = state;
+
+	return end->m->old.is ? lag_append_recheck(end->m, end->output, err)
+			      : lag_output_recheck(end->output, err);
+}
+
 static enum lag_status write_and_rename(struct lag_merge *m, struct lag_merge_receipt *receipt,
 					struct lag_err *err)
 {
-	struct lag_temporary tmp;
-	enum lag_status st = lag_temporary_make(receipt->output, &tmp, err);
+	struct ending end = { m, receipt->output };
+	struct lag_outfile file;
+	struct lag_err end_err = { 0 };
+	enum lag_status st, ended;
 
+	if (m->opts->scratch)
+		return write_to(m, m->opts->scratch, receipt, err);
+	st = lag_outfile_make(&file, receipt->output, err);
 	if (st != LAG_OK)
 		return st;
-	if (m->old.is)
-		st = lag_append_copy(m, tmp.fd, err);
-	if (st == LAG_OK)
-		st = lag_merge_write(m, tmp.path, receipt, err);
-	return lag_temporary_end(&tmp, m->old.is, st, err);
+	receipt->n_cleared = file.n_cleared;
+	file.force = m->opts->force || m->old.is;
+	if (file.force) {
+		file.may_end = may_end;
+		file.state = &end;
+	}
+	st = write_to(m, &file, receipt, err);
+	ended = lag_outfile_close(&file, st == LAG_OK, &end_err);
+	if (st == LAG_OK && ended != LAG_OK) {
+		*err = end_err;
+		st = ended;
+	}
+	return st;
 }
 
 /* At any time of any device, as the trace's readers state it; INT64_MAX = unknown. */
@@ -258,7 +316,9 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 	if (!opts->n_inputs)
 		return lag_err_set(err, LAG_ERR_USAGE, "nothing to merge");
 	st = check_opts(opts, err);
-	if (st == LAG_OK) {
+	if (st == LAG_OK && opts->scratch) {
+		(void)snprintf(receipt->output, sizeof(receipt->output), "%s", opts->scratch->path);
+	} else if (st == LAG_OK) {
 		st = (opts->append ? lag_output_append : lag_output_choose)(
 			opts, receipt->output, sizeof(receipt->output), err);
 	}
@@ -278,7 +338,7 @@ enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merg
 		fill_receipt(&m, receipt);
 	/* What looked like a want of memory may have been one of disk. */
 	if (st == LAG_ERR_SYSTEM && m.spill && lag_failed(lag_spill_failure(m.spill, err)))
-		(void)lag_err_wrap(err, "temporary data");
+		(void)lag_err_wrap(err, "temporary data in %s", folder);
 	lag_merge_release(&m);
 	if (st != LAG_OK)
 		return st;

@@ -14,6 +14,8 @@
 #define LAG_MERGE_MEMORY      ((uint64_t)512 << 20)
 #define LAG_MERGE_MEMORY_MIN  ((uint64_t)1 << 20)
 
+struct lag_outfile;
+
 enum lag_merge_phase {
 	LAG_MERGE_READ = 0, /* done and total are bytes of input */
 	LAG_MERGE_MATCH,    /* done and total are steps of work */
@@ -32,7 +34,10 @@ struct lag_merge_opts {
 	const char *output; /* NULL = made from the first input's name */
 	const char *
 		append; /* merged trace that the inputs are added to, which is the output; or NULL */
-	bool force;     /* overwrite output */
+	/* NULL, or an empty file that becomes the trace instead, under its unfinished name: the caller's, to
+	 * be read and closed. output is not used then. */
+	struct lag_outfile *scratch;
+	bool force;              /* overwrite output */
 	const char *align;       /* aligner's name; NULL = "collective" */
 	bool repair_order;       /* move what contradicts cause and effect on the common clock */
 	const char *from;        /* importer that reads every input; NULL = as their content says */
@@ -60,7 +65,8 @@ struct lag_merge_receipt {
 	uint64_t spill_bytes;         /* size of the temporary file; 0: none was needed */
 	int64_t clock_uncertainty_ns; /* worst of all ranks; LAG_NONE = unknown */
 	const char *clock_method;
-	bool hangs;                      /* a source says that operations had not ended */
+	bool hangs;         /* a source says that operations had not ended */
+	unsigned n_cleared; /* unfinished traces of killed merges that were removed beside output */
 	uint64_t n_findings, n_warnings; /* all, and those that are not mere notes */
 };
 
@@ -69,7 +75,7 @@ struct lag_merge_receipt {
  *
  * LAG_OK: output exists and is whole. LAG_WARN: the same, and a finding is a warning or an error.
  * Failures leave no file: LAG_ERR_INPUT (nothing usable), LAG_ERR_USAGE (unknown aligner, output
- * exists), LAG_ERR_SYSTEM, LAG_ERR_LIMIT (cancelled). */
+ * exists or came into being meanwhile), LAG_ERR_SYSTEM, LAG_ERR_LIMIT (cancelled). */
 enum lag_status lag_merge_run(const struct lag_merge_opts *opts, struct lag_merge_receipt *receipt,
 			      struct lag_err *err) LAG_MUST_USE;
 

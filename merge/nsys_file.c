@@ -3,16 +3,10 @@
  * compressed database is spooled to disk first. */
 #include "merge/nsys_file.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "schema/base/io.h"
-#include "schema/base/mem.h"
-#include "schema/base/unfinished.h"
 #include "schema/db/foreign.h"
 
 #define HEAD_N    512
@@ -74,18 +68,11 @@ static bool is_on_disk(const struct lag_input *in)
 	       (uint64_t)sb.st_size == in->n;
 }
 
-static enum lag_status write_all(int fd, const uint8_t *bytes, size_t n, struct lag_err *err)
-{
-	if (!lag_io_write(fd, bytes, n))
-		return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write a temporary file");
-	return LAG_OK;
-}
-
 /* The rest of the input after the n bytes of its head. */
-static enum lag_status spool(int fd, struct lag_input *in, const uint8_t *head, size_t n,
-			     struct lag_err *err)
+static enum lag_status spool(struct lag_outfile *to, struct lag_input *in, const uint8_t *head,
+			     size_t n, struct lag_err *err)
 {
-	enum lag_status st = write_all(fd, head, n, err);
+	enum lag_status st = lag_outfile_write(to, head, n, err);
 	uint64_t total = n;
 	uint8_t buf[65536];
 	long got = 1;
@@ -94,7 +81,7 @@ static enum lag_status spool(int fd, struct lag_input *in, const uint8_t *head, 
 		total += (uint64_t)got;
 		if (total > SPOOL_MAX)
 			return lag_err_set(err, LAG_ERR_LIMIT, "unpacks to more than 256 GiB");
-		st = write_all(fd, buf, (size_t)got, err);
+		st = lag_outfile_write(to, buf, (size_t)got, err);
 	}
 	if (got < 0)
 		return err && lag_failed(err->status) ? err->status : LAG_ERR_INPUT;
@@ -104,32 +91,14 @@ static enum lag_status spool(int fd, struct lag_input *in, const uint8_t *head, 
 static enum lag_status make_temporary(struct lag_nsys_file *file, struct lag_input *in,
 				      const uint8_t *head, size_t n, struct lag_err *err)
 {
-	const char *folder = getenv("TMPDIR");
-	struct lag_making making;
+	char path[4096];
 	enum lag_status st;
-	size_t room;
-	int fd;
 
-	folder = folder && folder[0] ? folder : "/tmp";
-	room = strlen(folder) + 32;
-	file->temporary = lag_calloc(1, room);
-	if (!file->temporary)
-		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory");
-	(void)snprintf(file->temporary, room, "%s/laggard-XXXXXX", folder);
-	lag_making_begin(&making);
-	fd = mkostemp(file->temporary, O_CLOEXEC);
-	if (fd >= 0)
-		lag_unfinished_add(AT_FDCWD, file->temporary, false);
-	lag_making_end(&making);
-	if (fd < 0) {
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", file->temporary);
-		free(file->temporary);
-		file->temporary = NULL;
-		return st;
-	}
-	st = spool(fd, in, head, n, err);
-	(void)close(fd);
-	file->path = file->temporary;
+	(void)snprintf(path, sizeof(path), "%s/laggard-nsys", lag_outfile_tmp());
+	st = lag_outfile_make(&file->temporary, path, err);
+	if (st == LAG_OK)
+		st = spool(&file->temporary, in, head, n, err);
+	file->path = file->temporary.partial;
 	return st;
 }
 
@@ -140,7 +109,7 @@ enum lag_status lag_nsys_file_open(struct lag_nsys_file *file, struct lag_input 
 	enum lag_status st;
 	size_t n = 0;
 
-	*file = (struct lag_nsys_file){ .path = in->path };
+	*file = (struct lag_nsys_file){ .path = in->path, .temporary = { .fd = -1, .lock = -1 } };
 	while (n < sizeof(head)) {
 		long got = in->read(in, head + n, sizeof(head) - n, err);
 
@@ -158,10 +127,9 @@ enum lag_status lag_nsys_file_open(struct lag_nsys_file *file, struct lag_input 
 
 void lag_nsys_file_close(struct lag_nsys_file *file)
 {
-	if (!file->temporary)
-		return;
-	(void)unlink(file->temporary);
-	lag_unfinished_done(file->temporary);
-	free(file->temporary);
-	file->temporary = NULL;
+	struct lag_outfile *t = &file->temporary;
+
+	/* Nothing can come of it that matters: it was read already. */
+	if (t->partial && lag_failed(lag_outfile_close(t, false, NULL)))
+		file->path = NULL;
 }

@@ -4,10 +4,11 @@
 #define MERGE_NSYS_FILE_H
 
 #include "merge/importer.h"
+#include "schema/base/outfile.h"
 
 struct lag_nsys_file {
-	const char *path; /* to open; the input's own, or a temporary file's */
-	char *temporary;  /* owned; removed when closed */
+	const char *path;             /* to open; the input's own, or a temporary file's */
+	struct lag_outfile temporary; /* gone when closed */
 };
 
 /* Databases, and the formats that lag_nsys_file_open refuses with advice. */

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the trace goes, and how it gets there whole: made beside its final place, renamed at the end. */
+/* Where the trace goes, and what may be in its place. */
 #include "merge/output.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "schema/base/unfinished.h"
 #include "schema/db/foreign.h"
 
 /* "runs/a/" gives "a.db", "x/trace.json.gz" gives "trace.db", in the current directory. */
@@ -92,6 +86,16 @@ static enum lag_status check_place(char *path, size_t room, bool force, struct l
 	return LAG_OK;
 }
 
+enum lag_status lag_output_recheck(const char *output, struct lag_err *err)
+{
+	struct stat sb;
+
+	if (lstat(output, &sb) != 0 || (S_ISREG(sb.st_mode) && may_be_overwritten(output, &sb)))
+		return LAG_OK;
+	return lag_err_set(err, LAG_ERR_USAGE,
+			   "%s: became something else meanwhile, not overwritten", output);
+}
+
 enum lag_status lag_output_choose(const struct lag_merge_opts *opts, char *output, size_t room,
 				  struct lag_err *err)
 {
@@ -164,100 +168,4 @@ enum lag_status lag_output_tmp(const struct lag_merge_opts *opts, const char *ou
 	if (opts->tmp && (stat(out, &sb) != 0 || !S_ISDIR(sb.st_mode)))
 		return lag_err_set(err, LAG_ERR_USAGE, "%s: no folder for temporary data", out);
 	return LAG_OK;
-}
-
-/* ---- the file while it is made ---- */
-
-#define ENDING     ".laggard-XXXXXX"
-#define ENDING_LEN (sizeof(ENDING) - 1)
-
-/* Whether this is what a merge to `output` (a name without its folder) calls its file. */
-static bool is_temporary(const char *name, const char *output)
-{
-	size_t n = strlen(output);
-
-	return strlen(name) == n + ENDING_LEN && strncmp(name, output, n) == 0 &&
-	       strncmp(name + n, ENDING, ENDING_LEN - 6) == 0;
-}
-
-/* Who makes the file holds a lock on it, until it ends in whatever way. */
-static void remove_stale(int folder, const char *name)
-{
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	struct stat sb;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_uid == geteuid() &&
-	    flock(fd, LOCK_EX | LOCK_NB) == 0)
-		(void)unlinkat(folder, name, 0);
-	(void)close(fd);
-}
-
-/* What earlier merges to this place left that were killed. */
-static void clean_up(const char *output)
-{
-	const char *slash = strrchr(output, '/');
-	char folder[4096];
-	const struct dirent *entry;
-	DIR *dir;
-
-	(void)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - output) + 1 : 1,
-		       slash ? output : ".");
-	dir = opendir(folder);
-	while (dir && (entry = readdir(dir))) {
-		if (is_temporary(entry->d_name, slash ? slash + 1 : output))
-			remove_stale(dirfd(dir), entry->d_name);
-	}
-	if (dir)
-		(void)closedir(dir);
-}
-
-enum lag_status lag_temporary_make(const char *output, struct lag_temporary *tmp,
-				   struct lag_err *err)
-{
-	struct lag_making making;
-	struct stat sb;
-	mode_t mask;
-
-	clean_up(output);
-	*tmp = (struct lag_temporary){ .output = output, .fd = -1 };
-	do {
-		if (tmp->fd >= 0) {
-			lag_unfinished_done(tmp->path);
-			(void)close(tmp->fd);
-		}
-		(void)snprintf(tmp->path, sizeof(tmp->path), "%s" ENDING, output);
-		lag_making_begin(&making);
-		tmp->fd = mkostemp(tmp->path, O_CLOEXEC);
-		if (tmp->fd >= 0)
-			lag_unfinished_add(AT_FDCWD, tmp->path, false);
-		lag_making_end(&making);
-		if (tmp->fd < 0)
-			return lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot create", output);
-		/* Where there are no locks, nobody can take one and remove it either. Between making
-		 * and locking somebody could: then another one is made. */
-		(void)flock(tmp->fd, LOCK_EX | LOCK_NB);
-	} while (fstat(tmp->fd, &sb) == 0 && sb.st_nlink == 0);
-	/* mkostemp is 0600; a result is a file like any other. */
-	mask = umask(0);
-	(void)umask(mask);
-	(void)fchmod(tmp->fd, 0666 & ~mask);
-	return LAG_OK;
-}
-
-enum lag_status lag_temporary_end(struct lag_temporary *tmp, bool sync, enum lag_status st,
-				  struct lag_err *err)
-{
-	if (st == LAG_OK && sync && fsync(tmp->fd) != 0 && errno != EINVAL)
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s", tmp->path);
-	if (st == LAG_OK && rename(tmp->path, tmp->output) != 0) {
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "%s: cannot rename to %s", tmp->path,
-				   tmp->output);
-	}
-	if (st != LAG_OK)
-		(void)unlink(tmp->path);
-	lag_unfinished_done(tmp->path);
-	(void)close(tmp->fd);
-	return st;
 }

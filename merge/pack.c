@@ -110,13 +110,6 @@ static enum lag_status end_frame(struct pack *p, struct lag_err *err)
 	return p->broken.status;
 }
 
-static int open_nameless(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return lag_io_nameless(dir && *dir ? dir : "/tmp");
-}
-
 static enum lag_status write_member(struct pack *p, const struct lag_pack_file *file,
 				    const char *name, int fd, uint64_t size, struct lag_err *err)
 {
@@ -187,6 +180,9 @@ static enum lag_status pack_rank_file(struct pack *p, const struct lag_pack_file
 
 	if (st == LAG_WARN) {
 		lag_pack_note(p->receipt, "%s: %s; packed as it is", file->path, why.text);
+	} else if (st == LAG_ERR_SYSTEM) {
+		st = lag_err_set(err, st, "packing %s into a temporary file in %s: %s", file->path,
+				 lag_outfile_tmp(), why.text);
 	} else if (lag_failed(st)) {
 		st = lag_err_set(err, st, "%s: %s", file->path, why.text);
 	}
@@ -214,8 +210,10 @@ static enum lag_status pack_open_file(struct pack *p, const struct lag_pack_file
 
 	if (is_rank_file(file, fd) && asprintf(&name, "%sz", file->member) > 0 &&
 	    !name_taken(p, name)) {
-		packed = open_nameless();
-		st = packed < 0 ? lag_err_errno(err, LAG_ERR_SYSTEM, "no temporary file")
+		packed = lag_io_nameless(lag_outfile_tmp());
+		st = packed < 0 ? lag_err_errno(err, LAG_ERR_SYSTEM,
+						"cannot make a temporary file in %s",
+						lag_outfile_tmp())
 				: pack_rank_file(p, file, fd, packed, &tally, err);
 	}
 	if (st == LAG_OK) {
@@ -323,6 +321,7 @@ enum lag_status lag_pack_run(const struct lag_pack_opts *opts, struct lag_pack_r
 
 	if (lag_failed(st))
 		return st;
+	receipt->n_cleared = p.out.n_cleared;
 	st = pack_all(&p, err);
 	closed = lag_outfile_close(&p.out, st == LAG_OK, &close_err);
 	if (st == LAG_OK && lag_failed(closed)) {

@@ -36,6 +36,7 @@ struct lag_pack_receipt {
 	uint64_t n_rank_files; /* of them, packed or restored by fields */
 	uint64_t bytes_in,
 		bytes_out;    /* pack: of files, of the archive; unpack: the other way round */
+	unsigned n_cleared;   /* unfinished files of killed ones that were removed */
 	uint64_t n_refused;   /* files or members left out, or not whole */
 	struct lag_vec notes; /* char[LAG_ERR_TEXT_MAX], what people should know, at most 50 */
 	uint64_t n_unsaid;    /* notes beyond these */

@@ -423,6 +423,7 @@ enum lag_status lag_unpack_run(const struct lag_unpack_opts *opts, struct lag_pa
 		(void)archive_read_free(u.ar);
 	}
 	receipt->bytes_out = u.n_budget;
+	receipt->n_cleared = u.place.n_cleared;
 	lag_place_close(&u.place);
 	if (fd > STDERR_FILENO)
 		(void)close(fd);

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "schema/base/outfile.h"
 #include "schema/base/unfinished.h"
 
 #define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -147,6 +149,47 @@ static bool may_replace(const struct lag_place *place, const struct lag_placed *
 	return place->force;
 }
 
+/* Whether nobody has the partial file, which is made where `create`; else errno says why. */
+static bool is_free(struct lag_placed *file, bool create)
+{
+	struct lag_making making;
+	struct stat sb;
+
+	if (create) {
+		lag_making_begin(&making);
+		file->fd = openat(file->dir, file->partial,
+				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (file->fd >= 0)
+			lag_unfinished_add(file->dir, file->partial, false);
+		lag_making_end(&making);
+		return file->fd >= 0;
+	}
+	if (fstatat(file->dir, file->partial, &sb, AT_SYMLINK_NOFOLLOW) != 0) {
+		lag_unfinished_add(file->dir, file->partial, false);
+		return true;
+	}
+	errno = EEXIST;
+	return false;
+}
+
+/* Removes a partial file of that name where nobody else is writing into its directory: a killed one has
+ * left it. Else errno is EEXIST. */
+static bool clear(struct lag_place *place, const struct lag_placed *file)
+{
+	struct stat sb;
+	bool cleared;
+
+	cleared = flock(file->dir, LOCK_EX | LOCK_NB) == 0 &&
+		  fstatat(file->dir, file->partial, &sb, AT_SYMLINK_NOFOLLOW) == 0 &&
+		  S_ISREG(sb.st_mode) && sb.st_uid == geteuid() &&
+		  unlinkat(file->dir, file->partial, 0) == 0;
+	/* A lock that is changed may be lost to another's. */
+	(void)flock(file->dir, LOCK_SH | LOCK_NB);
+	place->n_cleared += cleared;
+	errno = EEXIST;
+	return cleared;
+}
+
 enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool create,
 				struct lag_placed *file, struct lag_err *err)
 {
@@ -160,29 +203,14 @@ enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool 
 		(void)close(file->dir);
 		return LAG_WARN;
 	}
+	/* Whoever writes into a directory shares its lock, until it ends in whatever way. */
+	(void)flock(file->dir, LOCK_SH | LOCK_NB);
 	for (int i = 0; i < TRIES; i++) {
-		struct stat sb;
-
-		(void)snprintf(file->partial, sizeof(file->partial), ".%.*s.%02d.part",
+		(void)snprintf(file->partial, sizeof(file->partial), ".%.*s.laggard-%02d",
 			       NAME_MAX - 16, file->name, i);
-		if (create) {
-			struct lag_making making;
-
-			lag_making_begin(&making);
-			file->fd =
-				openat(file->dir, file->partial,
-				       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-			if (file->fd >= 0)
-				lag_unfinished_add(file->dir, file->partial, false);
-			lag_making_end(&making);
-			if (file->fd >= 0)
-				return LAG_OK;
-		} else if (fstatat(file->dir, file->partial, &sb, AT_SYMLINK_NOFOLLOW) != 0) {
-			lag_unfinished_add(file->dir, file->partial, false);
+		if (is_free(file, create) ||
+		    (errno == EEXIST && clear(place, file) && is_free(file, create)))
 			return LAG_OK;
-		} else {
-			errno = EEXIST;
-		}
 		if (errno != EEXIST)
 			break;
 	}
@@ -207,20 +235,6 @@ void lag_place_partial_path(const struct lag_placed *file, char *path, size_t ro
 	(void)snprintf(path, room, "/proc/self/fd/%d/%s", file->dir, file->partial);
 }
 
-/* Without `force` nothing is replaced, also not what came after the look. */
-static int give_name(const struct lag_place *place, const struct lag_placed *file)
-{
-	if (place->force)
-		return renameat(file->dir, file->partial, file->dir, file->name);
-	if (renameat2(file->dir, file->partial, file->dir, file->name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	if (linkat(file->dir, file->partial, file->dir, file->name, 0) != 0)
-		return -1;
-	return unlinkat(file->dir, file->partial, 0);
-}
-
 enum lag_status lag_place_end(struct lag_place *place, struct lag_placed *file, bool keep,
 			      struct lag_err *err)
 {
@@ -230,7 +244,7 @@ enum lag_status lag_place_end(struct lag_place *place, struct lag_placed *file, 
 		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", file->name);
 		keep = false;
 	}
-	if (keep && give_name(place, file) != 0) {
+	if (keep && !lag_outfile_rename(file->dir, file->partial, file->name, place->force)) {
 		st = lag_err_errno(err, errno == EEXIST ? LAG_WARN : LAG_ERR_SYSTEM,
 				   "cannot make '%s'", file->name);
 		keep = false;

@@ -13,6 +13,7 @@ struct lag_place {
 	int root;         /* the directory, opened once */
 	const char *made; /* its name, where it was not there before; borrowed */
 	bool force;
+	unsigned n_cleared; /* partial files of killed ones that were removed */
 	const struct lag_unpack_limits *limits;
 };
 

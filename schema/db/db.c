@@ -18,9 +18,14 @@ enum lag_status lag_db_fail(sqlite3 *sqlite, const char *what, struct lag_err *e
 {
 	int code = sqlite3_errcode(sqlite) & 0xff;
 	bool input = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
+	bool refused = code == SQLITE_IOERR || code == SQLITE_FULL || code == SQLITE_CANTOPEN;
+	int number = refused ? sqlite3_system_errno(sqlite) : 0;
 
+	if (refused && !number)
+		(void)sqlite3_file_control(sqlite, NULL, SQLITE_FCNTL_LAST_ERRNO, &number);
+	/* What the system said is more than "disk I/O error". */
 	return lag_err_set(err, input ? LAG_ERR_INPUT : LAG_ERR_SYSTEM, "%s: %s%s", what,
-			   sqlite3_errmsg(sqlite),
+			   number ? strerror(number) : sqlite3_errmsg(sqlite),
 			   code == SQLITE_CORRUPT
 				   ? ": the file is damaged; make it again from what it was made of"
 				   : "");

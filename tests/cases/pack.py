@@ -67,7 +67,7 @@ def check_round_trip(t, tmp, run):
         kept = tmp / ("kept" + name)
         laggard("unpack", "-qk", "-C", kept, tmp / name)
         t.check(len(list(kept.rglob("*.lagz"))) == 2, "-k does not keep rank files packed")
-        t.check(not list(tmp.rglob("*.part")), "a partial file was left")
+        t.check(not list(tmp.rglob("*.laggard-*")), "a partial file was left")
         ratio = sum(p.stat().st_size for p in run.iterdir()) / (tmp / name).stat().st_size
         t.check(ratio > 2, f"{name}: only {ratio:.1f} to 1")
         laggard("merge", "-q", "-o", tmp / f"{name}.db", tmp / name)
@@ -322,7 +322,7 @@ def check_damage(t, tmp, run):
         said = done.stderr.decode()
         for name, digest in found.items():
             t.check(whole[name[4:]] == digest or f"{name}z: " in said, f"damage {i}: {name} differs and is not said to")
-        t.check(not list(out.rglob("*.part")) if out.exists() else True, f"damage {i}: a partial file")
+        t.check(not list(out.rglob("*.laggard-*")) if out.exists() else True, f"damage {i}: a partial file")
     # What is whole before a cut is there.
     plain = subprocess.run(["tar", "-C", run.parent, "-cf", "-", "run/node0.4000.lag", "run/node0.4001.lag"],
                            capture_output=True, check=True).stdout

@@ -81,7 +81,7 @@ def check_pipes(t, tmp, run, db):
             with start("unpack", "-qC", tmp / "u", "-", stdin=subprocess.PIPE) as process:
                 os.write(process.stdin.fileno(), archive[:min(int(share * len(archive)), 60000)])
                 wait_for(lambda p=process: is_asleep(p.pid), process)
-                kept = [p for p in sorted((tmp / "u").rglob("*")) if not p.name.endswith(".part")]
+                kept = [p for p in sorted((tmp / "u").rglob("*")) if ".laggard-" not in p.name]
                 check_ends(t, f"unpack of {share}", process, number, tmp,
                            sorted(before + ([tmp / "u"] if kept else []) + kept))
             for path in kept:

@@ -74,6 +74,9 @@ struct lag_export_file; /* a file, compressed on the way when its name says so *
 enum lag_status lag_export_file_open(const char *path, bool force, struct lag_export_file **file,
 				     struct lag_export_out *out, struct lag_err *err) LAG_MUST_USE;
 
+/* Unfinished files of killed exports that were removed when it was opened. */
+unsigned lag_export_file_cleared(const struct lag_export_file *file);
+
 /* Puts the file in its place, or removes what was written when `keep` is not set. Frees it. */
 enum lag_status lag_export_file_close(struct lag_export_file *file, bool keep,
 				      struct lag_err *err) LAG_MUST_USE;

@@ -54,6 +54,11 @@ enum lag_status lag_export_file_open(const char *path, bool force, struct lag_ex
 	return LAG_OK;
 }
 
+unsigned lag_export_file_cleared(const struct lag_export_file *f)
+{
+	return f->out.n_cleared;
+}
+
 enum lag_status lag_export_file_close(struct lag_export_file *f, bool keep, struct lag_err *err)
 {
 	enum lag_status st = LAG_OK, closed;
