@@ -210,6 +210,22 @@ static enum lag_status read_dump(struct lag_flight *f, struct lag_err *err)
 	return st;
 }
 
+static enum lag_status note_rest(struct lag_flight *f, struct lag_json_reader *json,
+				 struct lag_err *err)
+{
+	uint64_t n, at;
+	enum lag_status st = lag_json_rest(json, &n, &at, err);
+
+	if (n) {
+		lag_part_note(&f->part,
+			      "%llu %s after the document's end %s not read, from byte %llu on",
+			      (unsigned long long)n, LAG_PLURAL(n, "byte", "bytes"),
+			      LAG_PLURAL(n, "is", "are"), (unsigned long long)at);
+		f->part.n_bad++;
+	}
+	return st;
+}
+
 static enum lag_status parse(struct lag_flight *f, const uint8_t *bytes, size_t n,
 			     struct lag_arena *arena, struct lag_err *err)
 {
@@ -237,6 +253,8 @@ static enum lag_status parse(struct lag_flight *f, const uint8_t *bytes, size_t 
 			      LAG_PLURAL(json.n_repairs, "place", "places"));
 		f->part.n_bad += json.n_repairs;
 	}
+	if (!lag_failed(st))
+		st = note_rest(f, &json, err);
 	f->root = root;
 	lag_json_release(&json);
 	return st;

@@ -122,6 +122,8 @@ static enum lag_status import_kineto(struct lag_input *in, struct lag_pool *pool
 	if (!lag_failed(st))
 		st = read_document(k, err);
 	if (!lag_failed(st))
+		st = lag_json_rest(&k->scan.json, &k->n_behind, &k->behind_at, err);
+	if (!lag_failed(st))
 		st = finish(k, in->path, sink, err);
 	if (lag_failed(st))
 		(void)lag_err_wrap(err, "%s", in->path);

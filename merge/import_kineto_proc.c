@@ -148,6 +148,18 @@ static void add_repairs(struct lag_kineto *k)
 	}
 }
 
+/* Another document, or what a writer that broke off left: the first process tells it. */
+static void add_behind(struct lag_kineto *k)
+{
+	if (!k->n_behind)
+		return;
+	lag_part_note(&k->p->part,
+		      "%llu %s after the document's end %s not read, from byte %llu on",
+		      (unsigned long long)k->n_behind, LAG_PLURAL(k->n_behind, "byte", "bytes"),
+		      LAG_PLURAL(k->n_behind, "is", "are"), (unsigned long long)k->behind_at);
+	k->p->part.n_bad++;
+}
+
 static void add_notes(struct lag_kineto *k)
 {
 	if (k->p == k->procs.items)
@@ -169,6 +181,8 @@ static void add_notes(struct lag_kineto *k)
 			      LAG_PLURAL(k->n_strange, "event", "events"));
 		k->p->part.n_bad += k->n_strange;
 	}
+	if (k->p == k->procs.items)
+		add_behind(k);
 	if (!k->p->n_gpu)
 		lag_part_note(&k->p->part, "no GPU events in this trace");
 	if (k->p->part.process.rank == LAG_NONE)

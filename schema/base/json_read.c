@@ -373,6 +373,36 @@ enum lag_status lag_json_next(struct lag_json_reader *r, struct lag_err *err)
 	return st == LAG_END ? at_end(r, err) : st;
 }
 
+static bool is_filler(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
+enum lag_status lag_json_rest(struct lag_json_reader *r, uint64_t *n, uint64_t *at,
+			      struct lag_err *err)
+{
+	uint64_t end = 0;
+
+	*n = *at = 0;
+	for (;;) {
+		enum lag_status st;
+
+		for (; r->pos < r->end; r->pos++) {
+			if (is_filler(r->bytes[r->pos]))
+				continue;
+			if (!end)
+				*at = r->base + r->pos;
+			end = r->base + r->pos + 1;
+		}
+		*n = end - *at;
+		if (r->eof)
+			return LAG_OK;
+		st = lag_json_more(r, err);
+		if (lag_failed(st))
+			return st;
+	}
+}
+
 enum lag_status lag_json_skip(struct lag_json_reader *r, struct lag_err *err)
 {
 	unsigned depth = r->depth;

@@ -88,6 +88,11 @@ void lag_json_release(struct lag_json_reader *r);
  * a cut input ends (repairs[LAG_JSON_CUT] tells). Strict mode: LAG_ERR_LIMIT when nested too deeply. */
 enum lag_status lag_json_next(struct lag_json_reader *r, struct lag_err *err) LAG_MUST_USE;
 
+/* After LAG_END: reads on to the end of the input. *n: the bytes there from the first that is neither white
+ * space nor NUL to the last such, 0 when there are none; *at: the offset of the first. */
+enum lag_status lag_json_rest(struct lag_json_reader *r, uint64_t *n, uint64_t *at,
+			      struct lag_err *err) LAG_MUST_USE;
+
 /* After KEY: skips its value. After OBJECT or ARRAY: skips to its end. Else does nothing. */
 enum lag_status lag_json_skip(struct lag_json_reader *r, struct lag_err *err) LAG_MUST_USE;
 

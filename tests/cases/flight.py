@@ -133,6 +133,20 @@ def check_damaged(folder):
     assert len(rows(db, OPS)) == 3
 
 
+def check_behind(folder):
+    """What follows the dump is told, as JSON and as a pickle; white space is nothing."""
+    path, db = os.path.join(folder, "behind_0"), os.path.join(folder, "behind.db")
+    text, pickled = json.dumps(made(0)).encode(), pickle.dumps(made(0))
+    for data, told in ((text + text, "bytes after the document's end are not read"), (pickled + b"x", "after the pickle's end"),
+                       (text + b"\n \0", None)):
+        with open(path, "wb") as file:
+            file.write(data)
+        run("merge", path, "-o", db, "-f")
+        notes = [n for (n,) in rows(db, "SELECT value FROM source_fact WHERE key = 'note'") if "'s end" in n]
+        assert len(notes) == bool(told) and all(told in n for n in notes), (told, notes)
+    os.remove(path)
+
+
 def check_bad_ranks(folder):
     """What can be no rank, in a group's list, does not give its place to the next: nobody's is known, and it is
     said. The other groups are as they were."""
@@ -309,6 +323,7 @@ def main():
         check_made(folder)
         check_refused(folder)
         check_damaged(folder)
+        check_behind(folder)
         check_bad_ranks(folder)
         check_hang(folder)
         if not os.path.isdir(DATA):

@@ -185,6 +185,27 @@ def check_damaged(folder):
         assert kind in told, (kind, told)
 
 
+def check_behind(folder):
+    """What follows the document, in the file or in another member of its gzip, is told; filler is nothing."""
+    path, db = os.path.join(folder, "behind_rank0.json"), os.path.join(folder, "behind.db")
+    made_rank(path, 0, 0)
+    with open(path, "rb") as file:
+        doc = file.read()
+    os.remove(path)
+    packed = gzip.compress(doc)
+    for name, data, n in (("a.json", doc + b"\n" + doc, len(doc)), ("b.json.gz", packed + packed, len(doc)),
+                          ("c.json", doc + b"]", 1), ("d.json", doc + b" \r\n" + bytes(5000) + b"\n", 0),
+                          ("e.json.gz", packed + bytes(700), 0)):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(data)
+        run("merge", "-f", path, "-o", db)
+        os.remove(path)
+        told = [text for (text,) in rows(db, "SELECT value FROM source_fact WHERE key = 'note'") if "document's end" in text]
+        assert rows(db, "SELECT status, n_bad FROM source") == [("damaged", 1) if n else ("ok", 0)], (name, told)
+        assert len(told) == bool(n) and all(text.startswith(f"{n} byte") for text in told), (name, told)
+
+
 def check_exported(folder):
     """A job that laggard exported comes back as the same job: ranks, hosts, edges between streams."""
     run_dir, first, again = (os.path.join(folder, n) for n in ("job", "job.db", "again.db"))
@@ -224,6 +245,7 @@ def main():
         check_two_hosts(folder)
         check_damaged(folder)
         check_exported(folder)
+        check_behind(folder)
         if os.path.isdir(DATA):
             check_dlrm(folder)
             check_timelines(folder)

@@ -429,6 +429,48 @@ static void any_bytes_survive_writing_and_reading(void **state)
 	}
 }
 
+static void what_follows_the_document_is_counted(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		uint64_t rest, at;
+	} cases[] = {
+		{ "{\"a\":1}", 7, 0, 0 },
+		{ "[1] \r\n\t\n", 8, 0, 0 },
+		{ "[1]\0\0\0\n", 7, 0, 0 },
+		{ "[1]\n[2]\n", 8, 3, 4 },
+		{ "[1]]", 4, 1, 3 },
+		{ "[1]\0x\0y\0", 8, 3, 4 },
+		{ "[1", 2, 0, 0 },
+		{ "", 0, 0, 0 },
+		{ "\xef\xbb\xbf[] {}", 8, 2, 6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t c = i / 2;
+		struct dribble d = { .text = cases[c].text, .n = cases[c].n, .step = 2 };
+		struct lag_json_reader r;
+		struct lag_buf tokens = { 0 };
+		uint64_t n = 99, at = 99;
+		enum lag_status st;
+
+		if (i % 2) {
+			assert_int_equal(lag_json_init_fill(&r, dribble_fill, &d, true), LAG_OK);
+		} else {
+			lag_json_init_bytes(&r, cases[c].text, cases[c].n, true);
+		}
+		trace_tokens(&r, &tokens, &st);
+		assert_int_equal(st, LAG_END);
+		assert_int_equal(lag_json_rest(&r, &n, &at, NULL), LAG_OK);
+		assert_int_equal(n, cases[c].rest);
+		assert_int_equal(at, cases[c].at);
+		lag_json_release(&r);
+		lag_buf_release(&tokens);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +487,7 @@ int main(void)
 		cmocka_unit_test(reals_are_as_short_as_they_can_be),
 		cmocka_unit_test(integers_and_microseconds_are_written_exactly),
 		cmocka_unit_test(any_bytes_survive_writing_and_reading),
+		cmocka_unit_test(what_follows_the_document_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
