@@ -30,7 +30,7 @@ FOREIGN = (
     (r"archive(_entry)?\.h", ("merge/archive.c", "merge/members.c", "merge/pack.c", "merge/unpack.c")),
     (r"isa-l(/.*)?\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/bench/")),
     (r"zlib\.h", ("merge/gzip.c", "viz/export/export_gzip.c", "tests/")),
-    (r"(ncursesw?/)?n?curses\.h", ("viz/tui/term.c",)),
+    (r"(ncursesw?/)?n?curses\.h", ("viz/tui/term.c", "viz/tui/term_ending.c")),
     (r"cairo.*\.h", ("viz/plot/",)),
     (r"mpi\.h", ("merge/mpi_",)),
     (r"(cuda|cuda_runtime.*|driver_types|cupti.*)\.h", ("tracer/cupti", "tests/")),

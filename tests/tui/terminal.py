@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real program on real terminals (tmux): every size and type it must work on, every view, colours,
-resizing, unknown keys, leaving."""
+resizing, unknown keys, leaving, signals."""
 import os
+import pathlib
 import re
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -40,6 +43,23 @@ def interrupted():
         session.wait("compute ")
         session.keys("C-c")
         session.wait("left with 0")
+
+
+def killed():
+    """By a signal from elsewhere: it ends by that signal, and the terminal is as it was."""
+    modes = "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{keypad_cursor_flag} #{keypad_flag}"
+    for term in ("xterm-256color", "vt100"):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with Session(PROGRAM, 80, 24, term) as session:
+                session.wait("trust")
+                shell, tty = session.tmux("display", "-p", "#{pane_pid} #{pane_tty}").split()
+                program, = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+                os.kill(int(program), number)
+                session.wait(f"left with {128 + number}")
+                stty = subprocess.run(["stty", "-aF", tty], check=True, capture_output=True, text=True).stdout
+                check(set(stty.split()) >= {"icanon", "echo", "icrnl", "isig"} and "intr = ^C" in stty, f"{term}: {stty}")
+                now = session.tmux("display", "-p", modes)
+                check(now.split() == ["0", "1", "0", "0", "0"], f"{term} after {number}: {now}")
 
 
 def colours():
@@ -96,6 +116,7 @@ def main():
         for width, height in ((80, 24), (200, 60), (20, 5)):
             every_view(width, height, term)
     interrupted()
+    killed()
     colours()
     without_utf8()
     session_of_a_user()

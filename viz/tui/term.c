@@ -15,6 +15,7 @@
 #include "schema/base/fmt.h"
 #include "schema/base/mem.h"
 #include "viz/tui/palette.h"
+#include "viz/tui/term_ending.h"
 
 /* A terminal whose End key is not in its description sends ESC [ 4 ~: the rest of a sequence that
  * curses does not know follows its ESC within this time. */
@@ -70,10 +71,12 @@ enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, 
 			      struct lag_err *err)
 {
 	struct lag_term *term;
+	struct termios before;
 	SCREEN *screen;
 
 	*out = NULL;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+	    tcgetattr(STDIN_FILENO, &before) != 0) {
 		return lag_err_set(err, LAG_ERR_SYSTEM,
 				   "this needs a terminal; use --print VIEW for text");
 	}
@@ -85,9 +88,11 @@ enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, 
 				   "unknown terminal type '%s'; set TERM, or use --print VIEW",
 				   getenv("TERM") ? getenv("TERM") : "");
 	}
+	lag_term_ending_begin(&before, mouse);
 	term = lag_calloc(1, sizeof(*term));
 	if (!term) {
 		endwin();
+		lag_term_ending_end();
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory for the terminal");
 	}
 	term->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
@@ -112,6 +117,7 @@ void lag_term_close(struct lag_term *term)
 	if (!term)
 		return;
 	endwin();
+	lag_term_ending_end();
 	free(term->row);
 	free(term);
 }

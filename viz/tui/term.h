@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal: shows a screen of cells, gives keys. The only file behind it includes curses. */
+/* The terminal: shows a screen of cells, gives keys. Only the files behind it include curses. */
 #ifndef VIZ_TUI_TERM_H
 #define VIZ_TUI_TERM_H
 
@@ -21,7 +21,8 @@ struct lag_event {
 	int x, y, wheel; /* wheel -1 up, 1 down, 0 click */
 };
 
-/* Takes the terminal over. ascii: no glyph beyond ASCII even where the locale has more. */
+/* Takes the terminal over; signals that end the process give it back first (viz/tui/term_ending.h).
+ * ascii: no glyph beyond ASCII even where the locale has more. */
 enum lag_status lag_term_open(struct lag_term **out, bool ascii, bool no_color, bool mouse,
 			      struct lag_err *err) LAG_MUST_USE;
 /* Gives it back as it was. */
