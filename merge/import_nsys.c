@@ -78,6 +78,20 @@ static void note_damage(struct lag_nsys *s, const char *table, uint64_t n)
 		      (unsigned long long)n);
 }
 
+/* A table that is there and not read is another thing than one that was not recorded. Tables that are
+ * read twice are told once. */
+static void note_refused(struct lag_nsys *s, const char *table)
+{
+	const char *what = lag_foreign_refused(s->db, table);
+	char line[160];
+
+	if (!what)
+		return;
+	(void)snprintf(line, sizeof(line), "%s is no table but %s: not read", table, what);
+	if (!strstr(lag_buf_text(&s->notes), line))
+		lag_nsys_note(s, "%s", line);
+}
+
 enum lag_status lag_nsys_each(struct lag_nsys *s, const char *table, const char *const *columns,
 			      size_t n_columns,
 			      enum lag_status (*row)(struct lag_nsys *s, struct lag_foreign_rows *r,
@@ -88,8 +102,10 @@ enum lag_status lag_nsys_each(struct lag_nsys *s, const char *table, const char 
 	enum lag_status st = lag_foreign_rows_open(s->db, table, columns, n_columns, &rows, err);
 	uint64_t n = 0;
 
-	if (st == LAG_END)
+	if (st == LAG_END) {
+		note_refused(s, table);
 		return LAG_OK;
+	}
 	while (st == LAG_OK && (st = lag_foreign_rows_next(rows, err)) == LAG_OK) {
 		n++;
 		st = row(s, rows, err);
@@ -211,6 +227,7 @@ static enum lag_status open_strings(struct lag_nsys *s, struct lag_err *err)
 	enum lag_status st = lag_foreign_rows_open(s->db, "StringIds", columns, 2, &s->rows, err);
 
 	if (st == LAG_END) {
+		note_refused(s, "StringIds");
 		lag_nsys_note(s, "no table of strings: kernels and calls have no names");
 		return LAG_OK;
 	}

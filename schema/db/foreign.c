@@ -34,11 +34,13 @@ enum walk {
 
 struct table_name {
 	char text[NAME_MAX_N];
+	bool view;
 };
 
 struct lag_foreign {
 	struct lag_db *db;
-	struct lag_vec tables; /* struct table_name */
+	struct lag_vec tables;  /* struct table_name */
+	struct lag_vec refused; /* struct table_name, what is none and has a table's place */
 	uint64_t size, text_left;
 };
 
@@ -129,20 +131,24 @@ static enum lag_status list_tables(struct lag_foreign *f, struct lag_err *err)
 	struct lag_stmt *stmt = NULL;
 	enum lag_status st;
 
-	f->tables.n = 0;
+	f->tables.n = f->refused.n = 0;
 	st = lag_db_exec(f->db, lag_sql_foreign_open, err);
 	if (st == LAG_OK)
 		st = lag_stmt_prepare(f->db, lag_sql_foreign_tables, NULL, &stmt, err);
 	while (st == LAG_OK && (st = lag_stmt_step(stmt, err)) == LAG_OK) {
 		const char *name = lag_stmt_text(stmt, 0);
+		bool real = lag_stmt_int(stmt, 1) == 1;
 		struct table_name *slot;
 
 		if (strlen(name) >= sizeof(slot->text))
 			continue;
-		slot = lag_vec_push(&f->tables);
-		if (!slot)
+		slot = lag_vec_push(real ? &f->tables : &f->refused);
+		if (!slot && real)
 			break;
+		if (!slot)
+			continue;
 		memcpy(slot->text, name, strlen(name) + 1);
+		slot->view = lag_stmt_int(stmt, 2) == 1;
 	}
 	lag_stmt_free(stmt);
 	return st == LAG_END ? LAG_OK : st;
@@ -186,7 +192,8 @@ enum lag_status lag_foreign_open(const char *path, struct lag_foreign **out, str
 	f->size = (uint64_t)sb.st_size;
 	f->text_left = f->size * TEXT_TIMES + TEXT_FREE;
 	f->tables = (struct lag_vec)LAG_VEC_INIT(struct table_name);
-	f->tables.max = TABLES_MAX;
+	f->refused = (struct lag_vec)LAG_VEC_INIT(struct table_name);
+	f->tables.max = f->refused.max = TABLES_MAX;
 	for (int damaged = 0; damaged < 2; damaged++) {
 		st = lag_db_connect_readonly(path, &f->db, err);
 		if (st == LAG_OK) {
@@ -214,17 +221,34 @@ void lag_foreign_close(struct lag_foreign *f)
 	if (!f)
 		return;
 	lag_vec_release(&f->tables);
+	lag_vec_release(&f->refused);
 	lag_db_close(f->db);
 	free(f);
 }
 
+static const struct table_name *find_name(const struct lag_vec *names, const char *table)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const struct table_name *t = &LAG_VEC_AT(names, struct table_name, i);
+
+		if (strcmp(t->text, table) == 0)
+			return t;
+	}
+	return NULL;
+}
+
 bool lag_foreign_has(const struct lag_foreign *f, const char *table)
 {
-	for (size_t i = 0; i < f->tables.n; i++) {
-		if (strcmp(LAG_VEC_AT(&f->tables, struct table_name, i).text, table) == 0)
-			return true;
-	}
-	return false;
+	return find_name(&f->tables, table);
+}
+
+const char *lag_foreign_refused(const struct lag_foreign *f, const char *table)
+{
+	const struct table_name *t = find_name(&f->refused, table);
+
+	if (!t)
+		return NULL;
+	return t->view ? "a view" : "a virtual table";
 }
 
 /* ---- rows ---- */

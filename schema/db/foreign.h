@@ -33,6 +33,9 @@ void lag_foreign_close(struct lag_foreign *f); /* NULL is allowed */
 
 bool lag_foreign_has(const struct lag_foreign *f, const char *table);
 
+/* What stands in the place of `table` and is not read, "a view"; NULL: nothing does. */
+const char *lag_foreign_refused(const struct lag_foreign *f, const char *table);
+
 /* Reads `table` row by row; columns (at most LAG_FOREIGN_COLUMNS_MAX, names as constants of the program)
  * that it lacks read as not recorded. LAG_END: there is no such table, *out is NULL. */
 enum lag_status lag_foreign_rows_open(struct lag_foreign *f, const char *table,

@@ -326,6 +326,10 @@ def check_hostile(folder):
     assert time.monotonic() - began < 20
     assert rows(db, "SELECT count(*) FROM gpu_event") == want
     assert "CUPTI_ACTIVITY_KIND_OVERHEAD is damaged" in findings(db)
+    # A table that was refused is not one that was not recorded.
+    for name, what in (("CUPTI_ACTIVITY_KIND_MEMCPY", "a view"), ("OSRT_API", "a view"),
+                       ("DIAGNOSTIC_EVENT", "a virtual table")):
+        assert findings(db).count(f"{name} is no table but {what}: not read") == 1, (name, findings(db))
     # A long value is damage of its table; the rows on both sides of it are read.
     connection = made(path, pids=(50,))
     connection.execute("UPDATE StringIds SET value = zeroblob(5000000) WHERE id = 1")

@@ -181,6 +181,13 @@ bool lag_foreign_has(const struct lag_foreign *f, const char *table)
 	return next_byte() < 240;
 }
 
+const char *lag_foreign_refused(const struct lag_foreign *f, const char *table)
+{
+	(void)f;
+	(void)table;
+	return "a view";
+}
+
 enum lag_status lag_foreign_rows_open(struct lag_foreign *f, const char *table,
 				      const char *const *columns, size_t n,
 				      struct lag_foreign_rows **out, struct lag_err *err)

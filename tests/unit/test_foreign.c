@@ -85,6 +85,9 @@ static void only_real_tables_are_read(void **state)
 	     "INSERT INTO keyed VALUES (1);");
 	f = open_made(LAG_OK);
 	assert_true(lag_foreign_has(f, "real") && !lag_foreign_has(f, "v"));
+	assert_string_equal(lag_foreign_refused(f, "v"), "a view");
+	assert_null(lag_foreign_refused(f, "real"));
+	assert_null(lag_foreign_refused(f, "none"));
 	assert_int_equal(lag_foreign_rows_open(f, "v", columns, 2, &rows, &err), LAG_END);
 	assert_null(rows);
 	assert_int_equal(lag_foreign_rows_open(f, "real", columns, 2, &rows, &err), LAG_OK);
