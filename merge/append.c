@@ -80,7 +80,8 @@ enum lag_status lag_append_load(struct lag_merge *m, const char *path, struct la
 		st = lag_db_open(path, &r.db, err);
 	if (st == LAG_OK) {
 		st = lag_merge_tasks(m, 1, read_rows, &r, err);
-		if (st != LAG_OK)
+		/* Who interrupts it is told the same in every stage. */
+		if (st != LAG_OK && !atomic_load(&m->cancelled))
 			(void)lag_err_wrap(err, "%s", path);
 	}
 	lag_db_close(r.db);

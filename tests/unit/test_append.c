@@ -96,7 +96,7 @@ static void cancelled_at_any_moment_it_changes_nothing(void **state)
 		if (!lag_failed(st))
 			break;
 		assert_int_equal(st, LAG_ERR_LIMIT);
-		assert_non_null(strstr(err.text, "interrupted, nothing was written"));
+		assert_string_equal(err.text, "interrupted, nothing was written");
 		assert_int_equal(n_files(), before);
 		now = lb_read(mg.db_path, &n_now);
 		assert_int_equal(n_now, n);
