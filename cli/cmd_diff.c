@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/missed.h"
 #include "schema/base/parse.h"
 #include "viz/analysis/diff_headline.h"
 #include "viz/analysis/diff_runs.h"
@@ -69,7 +70,9 @@ static enum lag_status open_run(const char *path, const struct lag_model_opts *o
 	struct lag_trace *trace = NULL;
 	enum lag_status st = lag_trace_open(path, &trace, err);
 
-	return lag_failed(st) ? st : lag_context_new(trace, opts, ctx, err);
+	if (!lag_failed(st))
+		st = lag_context_new(trace, opts, ctx, err);
+	return lag_failed(st) ? st : lag_say_missed_steps("diff", path, *ctx, opts->step_by, err);
 }
 
 static bool is_exact(const struct lag_renderer *renderer)

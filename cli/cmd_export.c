@@ -6,6 +6,7 @@
 
 #include "cli/cmd.h"
 #include "cli/ending.h"
+#include "cli/missed.h"
 #include "schema/base/fmt.h"
 #include "viz/export/export.h"
 
@@ -141,6 +142,9 @@ static int run(const struct lag_args *args)
 		st = lag_trace_open(args->operands[0], &trace, &err);
 	if (!lag_failed(st))
 		st = lag_context_new(trace, &model, &ctx, &err);
+	if (!lag_failed(st)) {
+		st = lag_say_missed_steps("export", args->operands[0], ctx, model.step_by, &err);
+	}
 	if (!lag_failed(st) && exporter)
 		st = write_export(ctx, exporter, &opts, &job, lag_args_has(args, "force"), &err);
 	lag_context_free(ctx);

@@ -165,6 +165,9 @@ def check_edits(t, a):
 def check_refusals(t, tmp, a):
     big = make(tmp, "big", shape=("--pp", "2", "--dp", "4", *SHAPE[4:]))
     done = diff(a, big, code=3)
+    said = diff(a, a, "--step-by", "no such", "-V", "kernels", code=0).stderr
+    t.check(said.count(f"diff: {a}: no annotation begins with \"no such\"; ") == 2 and said.count("\n") == 2, said)
+    t.check(not diff(a, a, "--step-by", "step", "-V", "kernels", code=0).stderr, "a line without reason")
     t.check("4 ranks and 8 ranks" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done.stderr)
     other = make(tmp, "other", shape=("--pp", "4", "--dp", "1", *SHAPE[4:]))
     t.check("not comparable" in diff(a, other, code=3).stderr, "another layout")

@@ -71,6 +71,9 @@ def check_made(folder):
 def check_choices(folder, db, whole):
     out = os.path.join(folder, "part.json.gz")
     run("export", db, "-o", out, "--ranks", "1,3", "--steps", "2", "-q")
+    said = run("export", db, "-fqo", out, "--ranks", "1,3", "--step-by", "no such").stderr
+    assert said.count("\n") == 1 and f"export: {db}: no annotation begins with \"no such\"; " in said, said
+    assert not run("export", db, "-fqo", out, "--ranks", "1,3", "--steps", "2", "--step-by", "step").stderr
     part = Trace(out)
     part.check()
     assert len(part.process) == 2
