@@ -12,6 +12,8 @@
 #include "schema/base/parse.h"
 #include "schema/record/record.h"
 
+#define MEMORY_MAX_T 8000000
+
 static bool on_progress(void *state, const struct lag_merge_progress *at)
 {
 	static const char *const phases[] = { "reading", "matching", "writing" };
@@ -88,9 +90,10 @@ static enum lag_status choose_memory(const struct lag_args *args, struct lag_mer
 	opts->tmp = lag_args_get(args, "tmp");
 	if (!memory)
 		return LAG_OK;
-	if (!lag_parse_size(memory, &bytes) || bytes < (int64_t)LAG_MERGE_MEMORY_MIN) {
-		return lag_err_set(err, LAG_ERR_USAGE,
-				   "--memory %s: a size of at least 1M is needed", memory);
+	if (!lag_parse_size(memory, &bytes) || bytes < (int64_t)LAG_MERGE_MEMORY_MIN ||
+	    bytes > (int64_t)MEMORY_MAX_T << 40) {
+		return lag_err_set(err, LAG_ERR_USAGE, "--memory %s: a size of 1M to %dT is needed",
+				   memory, MEMORY_MAX_T);
 	}
 	opts->memory_bytes = (uint64_t)bytes;
 	return LAG_OK;

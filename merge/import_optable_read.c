@@ -189,6 +189,10 @@ enum lag_status lag_optable_read(struct lag_optable *t, struct lag_input *in, st
 	st = read_rows(t, &csv, err);
 	t->cut = csv.unclosed || csv.n_cut;
 	lag_csv_release(&csv);
+	if (st == LAG_OK && !t->rows.n && !t->n_bad) {
+		return lag_err_set(err, LAG_ERR_INPUT,
+				   "an operation table with a header and no row");
+	}
 	if (st == LAG_OK && !t->rows.n) {
 		return lag_err_set(err, LAG_ERR_INPUT,
 				   "an operation table without a usable row (%llu are not)",

@@ -136,7 +136,7 @@ static enum lag_status copy_member(struct unpack *u, int fd, struct lag_err *err
 		if (st == LAG_END)
 			return LAG_OK;
 		if (st == LAG_OK && !lag_io_write(fd, u->block, (size_t)n))
-			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", u->shown);
+			st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
 		if (st != LAG_OK)
 			return st;
 	}
@@ -205,7 +205,9 @@ static enum lag_status give_place(struct unpack *u, struct lag_placed *file, enu
 	}
 	if (lag_failed(st)) {
 		*err = *why;
-		return st;
+		/* Limits are of the archive, and name it. */
+		return st == LAG_ERR_SYSTEM ? lag_err_wrap(err, "%s/%s", u->opts->dir, u->shown)
+					    : st;
 	}
 	report(u, st, keep, restored, why->text);
 	return LAG_OK;

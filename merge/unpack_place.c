@@ -22,7 +22,7 @@ enum lag_status lag_place_open(struct lag_place *place, const char *dir, bool fo
 {
 	struct lag_making making;
 
-	*place = (struct lag_place){ .root = -1, .force = force, .limits = limits };
+	*place = (struct lag_place){ .dir = dir, .root = -1, .force = force, .limits = limits };
 	lag_making_begin(&making);
 	place->made = mkdir(dir, 0777) == 0 ? dir : NULL;
 	if (place->made)
@@ -130,7 +130,8 @@ static enum lag_status enter_parents(struct lag_place *place, const char *path,
 		(void)close(file->dir);
 		file->dir = below;
 	}
-	return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make a directory");
+	return lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make a directory for '%s/%s'", place->dir,
+			     path);
 }
 
 static bool may_replace(const struct lag_place *place, const struct lag_placed *file,
@@ -214,7 +215,7 @@ enum lag_status lag_place_begin(struct lag_place *place, const char *name, bool 
 		if (errno != EEXIST)
 			break;
 	}
-	st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s'", name);
+	st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot make '%s/%s'", place->dir, name);
 	(void)close(file->dir);
 	return st;
 }
@@ -241,7 +242,7 @@ enum lag_status lag_place_end(struct lag_place *place, struct lag_placed *file, 
 	enum lag_status st = LAG_OK;
 
 	if (file->fd >= 0 && close(file->fd) != 0 && keep) {
-		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write '%s'", file->name);
+		st = lag_err_errno(err, LAG_ERR_SYSTEM, "cannot write");
 		keep = false;
 	}
 	if (keep && !lag_outfile_rename(file->dir, file->partial, file->name, place->force)) {

@@ -10,6 +10,7 @@
 #include "merge/pack.h"
 
 struct lag_place {
+	const char *dir;  /* for messages; borrowed */
 	int root;         /* the directory, opened once */
 	const char *made; /* its name, where it was not there before; borrowed */
 	bool force;

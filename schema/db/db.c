@@ -165,7 +165,12 @@ static enum lag_status check_identity(struct lag_db *db, struct lag_err *err)
 		st = lag_stmt_step(stmt, err);
 	if (st == LAG_OK && lag_stmt_int(stmt, 0) != LAG_DB_APPLICATION_ID)
 		st = lag_err_set(err, LAG_ERR_INPUT, "not a trace merged by laggard");
-	if (st == LAG_OK && lag_stmt_int(stmt, 1) != LAG_DB_VERSION) {
+	if (st == LAG_OK && lag_stmt_int(stmt, 1) > LAG_DB_VERSION) {
+		st = lag_err_set(err, LAG_ERR_INPUT,
+				 "made by a newer laggard (schema version %lld; this one reads "
+				 "%d): use that one",
+				 (long long)lag_stmt_int(stmt, 1), LAG_DB_VERSION);
+	} else if (st == LAG_OK && lag_stmt_int(stmt, 1) != LAG_DB_VERSION) {
 		st = lag_err_set(err, LAG_ERR_INPUT,
 				 "schema version %lld, this laggard reads version %d: merge again",
 				 (long long)lag_stmt_int(stmt, 1), LAG_DB_VERSION);

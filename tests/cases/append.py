@@ -201,7 +201,9 @@ def check_refusals(tmp, files, late):
         connection.close()
         return path
 
-    refused("merge", "--append", changed("version.db", "PRAGMA user_version = 3"), files[7], say="schema version 3")
+    refused("merge", "--append", changed("version.db", "PRAGMA user_version = 3"), files[7],
+            say="version.db: made by a newer laggard (schema version 3; this one reads 2): use that one")
+    refused("merge", "--append", changed("older.db", "PRAGMA user_version = 1"), files[7], say="merge again")
     refused("merge", "--append", changed("columns.db", "ALTER TABLE finding ADD COLUMN x"), files[7], say="merge again")
     refused("merge", "--append", changed("repaired.db", "UPDATE meta SET value = 'collective, order repaired' WHERE key = 'clock_method'"),
             files[7], say="was repaired")

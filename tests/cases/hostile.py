@@ -6,10 +6,12 @@ import json
 import os
 import pathlib
 import pty
+import resource
 import select
 import signal
 import sqlite3
 import subprocess
+import tarfile
 import tempfile
 import time
 
@@ -39,6 +41,8 @@ def check_command_line(tmp, run, db):
     for command in (("merge", run), ("merge", "-f", run), ("export", "-q", db), ("export", "-fq", db)):
         one_line(laggard(*command, "-o", "", code=2, cwd=tmp), "no name")
     one_line(laggard("merge", run, "-o", "x.db", "--rename", tmp, code=2, cwd=tmp), "s a directory")
+    for memory in ("99999999T", "8000001T", "1023K", "many"):
+        one_line(laggard("merge", run, "--memory", memory, code=2, cwd=tmp), f"{memory}: a size of 1M to 8000000T")
     assert sorted(tmp.iterdir()) == before, "a refused command left a file"
 
 
@@ -70,6 +74,23 @@ def check_outputs(tmp, run, db):
     assert (tmp / "link.json").is_symlink() and len(json.loads((tmp / "old.json").read_text())) > 1
     for name in ("pipe", "to_pipe", "nowhere", "notes.txt", "real.db", "link.db", "old.json", "link.json"):
         (tmp / name).unlink()
+
+
+def check_unwritable(tmp, run, db):
+    """A file that cannot be made or written is named with its folder."""
+    archive = tmp / "one.tar.zst"
+    laggard("pack", "-q", "-o", archive, run)
+    done = laggard("unpack", "-q", "-C", "/proc", archive, code=2)  # where also root makes nothing
+    one_line(done, "cannot make a directory for '/proc/run/")
+    flat = tmp / "flat.tar"
+    with tarfile.open(flat, "w") as tar:
+        tar.add(db, "one.db")
+    one_line(laggard("unpack", "-q", "-C", "/proc", flat, code=2), "cannot make '/proc/one.db'")
+    for path, name in ((archive, "small/run/"), (flat, "small/one.db: ")):
+        one_line(laggard("unpack", "-q", "-C", "small", path, code=2, cwd=tmp,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))), name)
+    for path in (archive, flat):
+        path.unlink()
 
 
 def check_closed_streams(tmp, db):
@@ -202,6 +223,7 @@ def main():
         laggard("merge", "-q", "-o", db, run)
         check_command_line(tmp, run, db)
         check_outputs(tmp, run, db)
+        check_unwritable(tmp, run, db)
         check_closed_streams(tmp, db)
         check_signals(tmp, run, db)
         check_broken_pipe(db)

@@ -208,6 +208,8 @@ def check_damaged(folder):
                  "optype,start_ts,duration,dp_rank,stage,step\nx,y,z,a,b,c\n"):
         _, done = merge(folder, text, code=2)
         assert done.stderr.count("\n") == 1 and "operation table" in done.stderr, done
+    _, done = merge(folder, "optype,start_ts,duration,dp_rank,stage,step\n", code=2)
+    assert "a header and no row" in done.stderr, done
     # A worker that lacks rows shifts nothing on the others.
     fewer = [r for r in table if not (r[2] == 2 and r[4] == "forward-compute" and r[7] == 1)]
     db, _ = merge(folder, text_of(fewer))
