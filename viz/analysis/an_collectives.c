@@ -272,9 +272,10 @@ static void write_notes(const struct lag_trace *t, struct lag_table *out)
 			       "bus bandwidth withheld in %zu %s: waits or clock error too large",
 			       hurried, LAG_PLURAL(hurried, "row", "rows"));
 	}
-	if (alone)
+	if (alone) {
 		lag_table_note(out, "%zu %s found no partner", alone,
 			       LAG_PLURAL(alone, "operation", "operations"));
+	}
 }
 
 static enum lag_status run(struct lag_context *ctx, struct lag_table *out, struct lag_err *err)

@@ -263,10 +263,11 @@ static void write_notes(const struct lag_hang *h, struct lag_table *out)
 		lag_table_note(out, "dumps of a job that still runs look the same: they tell how "
 				    "far each rank was, not for how long");
 	}
-	if (h->comms.n > COMMS_SHOWN)
+	if (h->comms.n > COMMS_SHOWN) {
 		lag_table_note(out, "%zu %s", h->comms.n - COMMS_SHOWN,
 			       LAG_PLURAL(h->comms.n - COMMS_SHOWN, "more communicator stands",
 					  "more communicators stand"));
+	}
 }
 
 static enum lag_outcome outcome_of(const struct lag_hang *h)

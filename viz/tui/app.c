@@ -330,9 +330,10 @@ void lag_app_key(struct lag_app *app, uint32_t key)
 	}
 	if (intent == LAG_INTENT_NONE) {
 		/* It does something elsewhere: silence would look like a fault. */
-		if (lag_keymap_known(key))
+		if (lag_keymap_known(key)) {
 			lag_scene_say(&app->scene,
 				      "this key does nothing here: ? shows those that do");
+		}
 		return;
 	}
 	if (act(app, intent))

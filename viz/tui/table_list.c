@@ -413,7 +413,7 @@ static int draw_whole_row(const struct lag_table *table, size_t row, const struc
 int lag_table_draw_all(const struct lag_table *table, struct lag_canvas *canvas, int y)
 {
 	struct lag_fit fits[COLUMNS_MAX];
-	int need[COLUMNS_MAX], beside = 1;
+	int need[COLUMNS_MAX] = { 0 }, beside = 1;
 
 	measure(table, need);
 	fit(table, need, NULL, -1, canvas->width - 1, fits);
