@@ -368,6 +368,13 @@ bool lag_table_list_act(struct lag_table_list *view, enum lag_intent intent)
 	return true;
 }
 
+void lag_table_list_click(struct lag_table_list *view, int y)
+{
+	/* The heading stands in line 0; below the page may stand a row's sentence. */
+	if (y >= 1 && y - 1 < view->list.page && view->list.top + y - 1 < view->list.n)
+		view->list.selected = view->list.top + y - 1;
+}
+
 bool lag_table_list_find(const struct lag_scene *scene, struct lag_table_list *view)
 {
 	size_t n = view->table->n_rows;

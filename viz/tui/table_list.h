@@ -33,6 +33,9 @@ void lag_table_list_draw(const struct lag_scene *scene, struct lag_table_list *v
 /* Moving and sorting; false for other intents. */
 bool lag_table_list_act(struct lag_table_list *view, enum lag_intent intent);
 
+/* Selects the row at line y of the view, if there is one. */
+void lag_table_list_click(struct lag_table_list *view, int y);
+
 /* Next row with a text cell that holds scene->find. */
 bool lag_table_list_find(const struct lag_scene *scene, struct lag_table_list *view);
 

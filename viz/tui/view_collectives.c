@@ -79,12 +79,9 @@ static bool find(struct lag_scene *scene, void *state)
 
 static void click(struct lag_scene *scene, void *state, int x, int y)
 {
-	struct lag_table_list *view = state;
-
 	(void)scene;
 	(void)x;
-	if (y >= 1 && view->list.top + y - 1 < view->list.n)
-		view->list.selected = view->list.top + y - 1;
+	lag_table_list_click(state, y);
 }
 
 const struct lag_view lag_view_collectives = {
