@@ -18,11 +18,11 @@ static const int asking[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 #define N_ASKING (sizeof(asking) / sizeof(asking[0]))
 
 /* Made before the first signal can come: a handler cannot put text together. */
-static char removed_line[96], plain_line[96];
+static char lines[LAG_LEFT_RESULT + 1][96];
 
 static void end(int number)
 {
-	const char *line = lag_unfinished_remove_all() ? removed_line : plain_line;
+	const char *line = lines[lag_unfinished_remove_all()];
 	ssize_t written = write(STDERR_FILENO, line, strlen(line));
 
 	(void)written;
@@ -41,13 +41,19 @@ static bool is_ignored(int number)
 void lag_ending_begin(const char *cmd)
 {
 	/* The progress of a command may be on the line. */
+	static const char *const left[] = {
+		[LAG_LEFT_NOTHING] = "",
+		[LAG_LEFT_REMOVED] = ", what was half made is removed",
+		[LAG_LEFT_RESULT] = " at the very end, its result is complete",
+	};
 	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
 	struct sigaction action = { .sa_handler = end, .sa_flags = (int)SA_RESETHAND };
 	sigset_t ends;
 
-	(void)snprintf(plain_line, sizeof(plain_line), "%slaggard %s: interrupted\n", clear, cmd);
-	(void)snprintf(removed_line, sizeof(removed_line),
-		       "%slaggard %s: interrupted, what was half made is removed\n", clear, cmd);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		(void)snprintf(lines[i], sizeof(lines[i]), "%slaggard %s: interrupted%s\n", clear,
+			       cmd, left[i]);
+	}
 	(void)sigemptyset(&ends);
 	for (size_t i = 0; i < N_ASKING; i++)
 		(void)sigaddset(&ends, asking[i]);

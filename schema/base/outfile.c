@@ -235,10 +235,17 @@ enum lag_status lag_outfile_write(struct lag_outfile *f, const void *bytes, size
 static enum lag_status give_name(struct lag_outfile *f, struct lag_err *err)
 {
 	enum lag_status st = f->may_end ? f->may_end(f->state, err) : LAG_OK;
+	struct lag_making making;
+	bool named;
 
 	if (st != LAG_OK)
 		return st;
-	if (lag_outfile_rename(AT_FDCWD, f->partial, f->path, f->force))
+	lag_making_begin(&making);
+	named = lag_outfile_rename(AT_FDCWD, f->partial, f->path, f->force);
+	if (named)
+		lag_unfinished_is_result(f->partial);
+	lag_making_end(&making);
+	if (named)
 		return LAG_OK;
 	if (errno == EEXIST) {
 		return lag_err_set(err, LAG_ERR_USAGE,

@@ -19,7 +19,7 @@ struct unfinished {
 
 static struct unfinished files[N_FILES];
 static atomic_int n_making;
-static atomic_bool at_end;
+static atomic_bool at_end, has_result;
 
 static void nap(void)
 {
@@ -71,9 +71,15 @@ void lag_unfinished_done(const char *path)
 	}
 }
 
-bool lag_unfinished_remove_all(void)
+void lag_unfinished_is_result(const char *path)
 {
-	bool any = false;
+	lag_unfinished_done(path);
+	atomic_store(&has_result, true);
+}
+
+enum lag_left lag_unfinished_remove_all(void)
+{
+	enum lag_left left = LAG_LEFT_NOTHING;
 
 	atomic_store(&at_end, true);
 	while (atomic_load(&n_making) > 0)
@@ -84,7 +90,9 @@ bool lag_unfinished_remove_all(void)
 
 		if (path &&
 		    unlinkat(atomic_load(&files[i].at), path, atomic_load(&files[i].flags)) == 0)
-			any = true;
+			left = LAG_LEFT_REMOVED;
 	}
-	return any;
+	if (left == LAG_LEFT_NOTHING && atomic_load(&has_result))
+		left = LAG_LEFT_RESULT;
+	return left;
 }

@@ -23,8 +23,18 @@ void lag_unfinished_add(int at, const char *path, bool directory);
 /* It is whole, or gone. A path that is not listed does nothing. */
 void lag_unfinished_done(const char *path);
 
-/* For a signal handler, after which the process ends: removes all that is listed; true where there was
- * something. Whoever begins to make a file from now on waits for that end. */
-bool lag_unfinished_remove_all(void);
+/* Done as well, and what the command was asked for: it bears the result's name now. Between
+ * lag_making_begin and lag_making_end with the renaming, so that nobody is told otherwise. */
+void lag_unfinished_is_result(const char *path);
+
+enum lag_left {
+	LAG_LEFT_NOTHING, /* no file was being made */
+	LAG_LEFT_REMOVED, /* what was half made is gone */
+	LAG_LEFT_RESULT   /* the result was there already, and stays */
+};
+
+/* For a signal handler, after which the process ends: removes all that is listed. Whoever begins to make a
+ * file from now on waits for that end. */
+enum lag_left lag_unfinished_remove_all(void);
 
 #endif

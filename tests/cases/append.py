@@ -215,36 +215,44 @@ def check_refusals(tmp, files, late):
     assert digest(late) == kept and not list(tmp.glob("*.db.??????"))
 
 
+def whole(db):
+    return rows(db, "PRAGMA integrity_check") == [("ok",)] and \
+        rows(db, "SELECT count(*) FROM rank WHERE process_id IS NOT NULL") == [(8,)]
+
+
 def check_interrupted(tmp, files):
-    part = tmp / "big.db"
-    laggard("merge", "-q", "-o", part, *files[:7])
-    kept, n_cut = digest(part), 0
+    before, part, n_cut = tmp / "before.db", tmp / "big.db", 0
+    laggard("merge", "-q", "-o", before, *files[:7])
+    kept = digest(before)
     for number in (signal.SIGKILL, signal.SIGINT):
-        for delay in (0.01, 0.05, 0.1, 0.2, 0.4):
+        for delay in (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4):
+            shutil.copy(before, part)
             with subprocess.Popen([LAGGARD, "merge", "--append", part, files[7]], stderr=subprocess.PIPE,
                                   text=True) as one:
                 until = time.monotonic() + 20
                 while one.poll() is None and not list(tmp.glob("big.db.*")) and time.monotonic() < until:
-                    time.sleep(0.005)
+                    time.sleep(0.0005)
                 time.sleep(delay)
                 one.send_signal(number)
                 _, said = one.communicate()
-            n_cut += one.returncode == -number and bool(list(tmp.glob("big.db.*")))
             if one.returncode == 0:
                 break
-            assert digest(part) == kept, (number, delay)
+            assert one.returncode == -number, (one.returncode, said)
+            # It may come between the new name and the end: then all is there.
+            added = digest(part) != kept
+            n_cut += not added
+            assert not added or whole(part), (number, delay)
             if number == signal.SIGINT:
-                assert one.returncode == -number and said.count("\n") == 1 and "interrupted" in said, (one.returncode, said)
+                assert said.count("\n") == 1 and "interrupted" in said, said
+                assert ("its result is complete" in said) == added, (said, added, delay)
                 assert not list(tmp.glob("big.db.*")), delay
             for path in tmp.glob("big.db.*"):
                 path.unlink()
-        if digest(part) != kept:
-            break
     assert n_cut, "nothing was cut off half way"
     # And it can still be done.
-    if digest(part) == kept:
-        laggard("merge", "-q", "--append", part, files[7])
-    assert rows(part, "SELECT count(*) FROM rank WHERE process_id IS NOT NULL") == [(8,)]
+    shutil.copy(before, part)
+    laggard("merge", "-q", "--append", part, files[7])
+    assert whole(part)
 
 
 def cpu_of(*args):
