@@ -88,6 +88,26 @@ static enum lag_status find_starts(const struct lag_merge *m, struct lag_map *tr
 	return st;
 }
 
+/* Sequences of messages in which a source that counts from the job's start has numbers: the order of what
+ * another one recorded in between is not to be taken for such. */
+static enum lag_status find_counted(const struct lag_merge *m, struct lag_map *counted)
+{
+	enum lag_status st = LAG_OK;
+
+	for (uint32_t i = 0; i < m->procs.n; i++) {
+		struct lag_proc *p = LAG_PROC_AT(m, i);
+
+		for (uint32_t o = 0; o < p->op_links.n && st == LAG_OK; o++) {
+			const struct lag_rec_op *op = &LAG_PART_AT(&p->part, op, o);
+
+			if (is_message(op->func) && (op->sources & LAG_OP_NUMBERED) &&
+			    op->seq != LAG_NONE)
+				st = lag_map_set(counted, sequence_of(op, LAG_OP_LINK_AT(p, o)), 1);
+		}
+	}
+	return st;
+}
+
 static enum lag_status list_entries(const struct lag_merge *m, const struct lag_map *true_numbers,
 				    struct lag_vec *entries)
 {
@@ -265,9 +285,12 @@ static void report(struct lag_merge *m)
 enum lag_status lag_merge_count(struct lag_merge *m, struct lag_err *err)
 {
 	struct lag_vec entries = LAG_VEC_SPILLED(struct entry, m->spill);
-	struct lag_map true_numbers = { 0 };
+	struct lag_map true_numbers = { 0 }, counted = { 0 };
 	enum lag_status st = find_starts(m, &true_numbers);
+	uint64_t one;
 
+	if (st == LAG_OK)
+		st = find_counted(m, &counted);
 	if (st == LAG_OK)
 		st = list_entries(m, &true_numbers, &entries);
 	for (size_t i = 0, j; i < entries.n && st == LAG_OK; i = j) {
@@ -275,10 +298,15 @@ enum lag_status lag_merge_count(struct lag_merge *m, struct lag_err *err)
 
 		for (j = i + 1; j < entries.n && e[j].sequence == e[i].sequence; j++)
 			continue;
-		st = number_sequence(m, e, i, j);
+		if (lag_map_find(&counted, e[i].sequence, &one)) {
+			LAG_COMM_AT(m, e[i].comm)->n_unordered += j - i;
+		} else {
+			st = number_sequence(m, e, i, j);
+		}
 	}
 	lag_vec_release(&entries);
 	lag_map_release(&true_numbers);
+	lag_map_release(&counted);
 	if (st != LAG_OK)
 		return lag_err_set(err, LAG_ERR_SYSTEM, "no memory to number operations");
 	report(m);

@@ -22,10 +22,13 @@ struct lag_flight {
 	struct lag_map of_name;  /* hash of (name, description) -> index */
 	struct lag_map of_pg_id; /* pg_id -> index, from entries */
 	struct lag_map numbered; /* (group, seq) of collectives seen */
+	struct lag_map messages; /* (group, direction, peer) -> number of the next */
 	struct lag_map threads;  /* tid -> seen */
 	int64_t rank;
 	uint64_t budget; /* how much more may be looked at: data may be shared a thousandfold */
 	uint64_t n_entries, n_unfinished, n_states, n_contradictions, n_bad_groups;
+	uint64_t n_unnumbered; /* messages */
+	bool whole;            /* all that the process ever recorded is in the dump */
 };
 
 #define LAG_FLIGHT_GROUP(f, i) (&LAG_VEC_AT(&(f)->groups, struct lag_flight_group, i))

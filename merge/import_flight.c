@@ -126,6 +126,21 @@ static enum lag_status identify(struct lag_flight *f, struct lag_err *err)
 		f->rank = by_name;
 		source = "file name";
 	}
+	if (f->rank == LAG_NONE) {
+		lag_part_note(&f->part, "neither the dump nor its file name tells the rank");
+		return LAG_OK;
+	}
+	p->rank = f->rank;
+	st = lag_flight_string(f, source, strlen(source), &id, err);
+	p->rank_source = id;
+	return st;
+}
+
+/* After the entries: they may be of groups that pg_config lacks. */
+static void size_world(struct lag_flight *f)
+{
+	struct lag_rec_process *p = &f->part.process;
+
 	/* The group of all ranks need not be among them. */
 	f->part.world_is_least = true;
 	for (size_t i = 0; i < f->groups.n; i++) {
@@ -143,14 +158,6 @@ static enum lag_status identify(struct lag_flight *f, struct lag_err *err)
 				p->world_size = rank + 1;
 		}
 	}
-	if (f->rank == LAG_NONE) {
-		lag_part_note(&f->part, "neither the dump nor its file name tells the rank");
-		return LAG_OK;
-	}
-	p->rank = f->rank;
-	st = lag_flight_string(f, source, strlen(source), &id, err);
-	p->rank_source = id;
-	return st;
 }
 
 static void add_notes(struct lag_flight *f)
@@ -196,9 +203,10 @@ static enum lag_status read_dump(struct lag_flight *f, struct lag_err *err)
 	}
 	st = lag_flight_read_groups(f, err);
 	if (!lag_failed(st))
-		st = lag_flight_emit_ops(f, err);
-	if (!lag_failed(st))
 		st = identify(f, err);
+	if (!lag_failed(st))
+		st = lag_flight_emit_ops(f, err);
+	size_world(f);
 	if (!lag_failed(st))
 		st = lag_flight_emit_groups(f, err);
 	if (!lag_failed(st))
@@ -268,6 +276,7 @@ static void release(struct lag_flight *f)
 	lag_map_release(&f->of_name);
 	lag_map_release(&f->of_pg_id);
 	lag_map_release(&f->numbered);
+	lag_map_release(&f->messages);
 	lag_map_release(&f->threads);
 	lag_part_release(&f->part);
 }

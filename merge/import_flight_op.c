@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of a Flight Recorder dump: one operation each, with what the host had seen of it. Collectives
- * carry the group's own numbers; messages are numbered per process, which other ranks cannot match. */
+ * carry the group's own numbers; messages are numbered per process, which other ranks cannot match: the k-th
+ * between two ranks is the k-th, provided that the dump has all of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "merge/flight.h"
 #include "merge/kineto.h"
 #include "schema/base/buf.h"
+#include "schema/base/fmt.h"
 #include "schema/base/parse.h"
 
 #define TENSORS_TOLD 2 /* in the text of sizes */
@@ -203,6 +205,46 @@ static int64_t datatype_of(const struct lag_datum *types)
 	return lag_kineto_datatype(first);
 }
 
+/* Nothing was overwritten: record numbers begin at 0 and none is left out. Where one is not known, nothing
+ * is known. */
+static bool is_whole(struct lag_flight *f, const struct lag_datum *entries)
+{
+	for (size_t i = 0; i < lag_datum_count(entries); i++) {
+		const struct lag_datum *entry = entries->items[i];
+
+		if (!entry || entry->kind != LAG_DATUM_DICT ||
+		    !lag_flight_spend(f, 16 + (uint64_t)entry->n) ||
+		    lag_datum_int(lag_datum_get(entry, "record_id")) != (int64_t)i)
+			return false;
+	}
+	return true;
+}
+
+static bool is_member(const struct lag_flight_group *group, int64_t at)
+{
+	return at >= 0 && (uint64_t)at < group->members.n;
+}
+
+/* Which message from one to the other it is, where both are known and all before it are there. */
+static enum lag_status number_message(struct lag_flight *f, size_t group, int64_t own,
+				      struct lag_rec_op *op, struct lag_err *err)
+{
+	const struct lag_flight_group *g = LAG_FLIGHT_GROUP(f, group);
+	uint64_t key = lag_hash_pair(lag_hash_pair(group, (uint64_t)op->func), (uint64_t)op->peer);
+	uint64_t next = 0;
+
+	if (!f->whole || !is_member(g, own) || !is_member(g, op->peer) ||
+	    LAG_VEC_AT(&g->members, int64_t, own) != f->rank) {
+		f->n_unnumbered++;
+		return LAG_OK;
+	}
+	(void)lag_map_find(&f->messages, key, &next);
+	op->seq = (int64_t)next;
+	return lag_failed(lag_map_set(&f->messages, key, next + 1))
+		       ? lag_err_set(err, LAG_ERR_SYSTEM, "no memory for more messages")
+		       : LAG_OK;
+}
+
 /* LAG_END: this entry is bad. */
 static enum lag_status emit_entry(struct lag_flight *f, const struct lag_datum *entry,
 				  struct lag_err *err)
@@ -210,6 +252,7 @@ static enum lag_status emit_entry(struct lag_flight *f, const struct lag_datum *
 	const char *name = lag_datum_text(lag_datum_get(entry, "profiling_name"));
 	int64_t at = positive(lag_datum_get(entry, "time_created_ns")), own, peer;
 	const struct lag_datum *dtypes = lag_datum_get(entry, "input_dtypes");
+	bool message = lag_flight_message(name, &own, &peer);
 	struct lag_record rec;
 	enum lag_status st;
 	size_t group = 0;
@@ -225,14 +268,15 @@ static enum lag_status emit_entry(struct lag_flight *f, const struct lag_datum *
 	rec.op.comm_id = (int64_t)group + 1;
 	rec.op.tid = positive(lag_datum_get(entry, "thread_id"));
 	rec.op.func = lag_func_parse(name, strlen(name));
-	if (lag_flight_message(name, &own, &peer))
+	if (message)
 		rec.op.peer = peer;
 	rec.op.count = count_of(rec.op.func, elements_of(f, lag_datum_get(entry, "input_sizes")),
 				elements_of(f, lag_datum_get(entry, "output_sizes")));
 	rec.op.datatype = datatype_of(
 		lag_datum_count(dtypes) ? dtypes : lag_datum_get(entry, "output_dtypes"));
 	rec.op.sources = LAG_OP_FROM_META | LAG_OP_NUMBERED;
-	st = number_of(f, entry, group, &rec.op, err);
+	st = message ? number_message(f, group, own, &rec.op, err)
+		     : number_of(f, entry, group, &rec.op, err);
 	if (!lag_failed(st))
 		st = emit_thread(f, entry, rec.op.tid, err);
 	rec.op.tid = rec.op.tid == LAG_NONE ? 0 : rec.op.tid;
@@ -245,6 +289,7 @@ enum lag_status lag_flight_emit_ops(struct lag_flight *f, struct lag_err *err)
 {
 	const struct lag_datum *entries = lag_datum_get(f->root, "entries");
 
+	f->whole = is_whole(f, entries);
 	for (size_t i = 0; i < lag_datum_count(entries); i++) {
 		const struct lag_datum *entry = entries->items[i];
 		enum lag_status st;
@@ -258,6 +303,13 @@ enum lag_status lag_flight_emit_ops(struct lag_flight *f, struct lag_err *err)
 		if (lag_failed(st))
 			return st;
 		f->part.n_bad += st == LAG_END;
+	}
+	if (f->n_unnumbered) {
+		lag_part_note(&f->part, "%llu %s not matched: %s",
+			      (unsigned long long)f->n_unnumbered,
+			      LAG_PLURAL(f->n_unnumbered, "message is", "messages are"),
+			      f->whole ? "between whom it went is not known"
+				       : "what came before is not all in the dump");
 	}
 	return LAG_OK;
 }

@@ -88,8 +88,57 @@ def check_made(folder):
             (0, 1, 2, None, 2), (1, 1, 2, None, 1)], form
     assert expected[0][:9] == (0, "0", 1, 1, None, 12, 7, T0, 4711), expected[0]
     assert expected[0][9:] == (3, 0, 600_000_000_000, 1, 1, 250_000, "3x4 -> 3x4"), expected[0]
-    assert expected[2][2:5] == (9, None, 1), expected[2]  # messages carry no number others could match
+    assert expected[2][2:5] == (9, 0, 1), expected[2]  # the first from here to there
     assert expected[4][9:15] == (2, 1, 600_000_000_000, 1, 0, None), expected[4]
+
+
+def check_beside_kineto(folder, db):
+    """A profile's window begins somewhere: its first message is not the dump's first."""
+    dumped, profile = os.path.join(folder, "p2p_0"), os.path.join(folder, "window.json")
+    with open(dumped, "wb") as file:
+        pickle.dump(dump(0, [entry(0, ("0", "default_pg"), 0, name="nccl:send 0->1", p2p=1)], 0, 0), file)
+    args = {"device": 0, "context": 1, "stream": 7, "correlation": 9, "Collective name": "recv", "In msg nelems": 12,
+            "Out msg nelems": 12, "Group size": 2, "dtype": "Float", "Process Group Name": "0",
+            "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Src Rank": 0, "Dst Rank": 0}
+    with open(profile, "w", encoding="utf-8") as file:
+        json.dump({"schemaVersion": 1, "distributedInfo": {"rank": 1, "world_size": 2}, "traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "pid": 0, "tid": 7, "ts": T0 / 1000,
+             "dur": 5, "args": args}]}, file)
+    run("merge", dumped, profile, "-o", db, "-f")
+    assert rows(db, "SELECT rank, func, peer FROM nccl_op ORDER BY rank") == [(0, 9, 1), (1, 10, 0)]
+    assert rows(db, "SELECT count(DISTINCT comm_id) FROM nccl_op") == [(1,)]
+    assert rows(db, "SELECT max(n_recorded) FROM instance") == [(1,)]
+    assert rows(db, "SELECT count FROM finding WHERE kind = 'unordered'") == [(1,)]
+
+
+def check_messages(folder):
+    """The k-th message of a sender to a receiver is the k-th, whatever else the two do; not where entries were
+    overwritten, which is said."""
+    world, db = ("0", "default_pg"), os.path.join(folder, "p2p.db")
+    calls = {0: ["send 0->1", "send 0->2", "send 0->1", "recv 0<-2"],
+             1: ["recv 1<-0", "send 1->2", "recv 1<-0"],
+             2: ["recv 2<-1", "recv 2<-0", "send 2->0"]}
+    for first in (0, 5):
+        paths = []
+        for rank, names in calls.items():
+            entries = [entry(first + i, world, 0, name=f"nccl:{name}", p2p=i + 1) for i, name in enumerate(names)]
+            paths.append(os.path.join(folder, f"p2p_{rank}"))
+            with open(paths[-1], "wb") as file:
+                pickle.dump(dump(rank, entries, 0, 0, world=3), file)
+        run("merge", *paths, "-o", db, "-f")
+        got = rows(db, "SELECT src, dst, seq, n_recorded FROM instance ORDER BY src, dst, seq")
+        assert got == ([] if first else [(0, 1, 0, 2), (0, 1, 1, 2), (0, 2, 0, 2), (1, 2, 0, 2), (2, 0, 0, 2)]), got
+        notes = [n for (n,) in rows(db, "SELECT value FROM source_fact WHERE key = 'note'") if "not matched" in n]
+        assert len(notes) == (3 if first else 0), notes
+    check_beside_kineto(folder, db)
+    # A group that entries alone name may be the largest: how large the job is, is not known.
+    odd = dump(0, [entry(0, ("0", "default_pg"), 1), entry(1, ("9", "odd"), 1)], 1, 1)
+    path = os.path.join(folder, "p2p_0")
+    for data, world in ((dump(0, odd["entries"][:1], 1, 1), 2), (odd, None)):
+        with open(path, "wb") as file:
+            pickle.dump(data, file)
+        run("merge", path, "-o", db, "-f")
+        assert rows(db, "SELECT world_size FROM process") == [(world,)], rows(db, "SELECT world_size FROM process")
 
 
 def check_refused(folder):
@@ -322,6 +371,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made(folder)
         check_refused(folder)
+        check_messages(folder)
         check_damaged(folder)
         check_behind(folder)
         check_bad_ranks(folder)
