@@ -205,6 +205,13 @@ static int64_t datatype_of(const struct lag_datum *types)
 	return lag_kineto_datatype(first);
 }
 
+/* A recorder that was emptied in between may count its records from 0 again, but its groups count on. */
+static bool is_first_of_job(const struct lag_datum *entry)
+{
+	return lag_datum_int(lag_datum_get(entry, "collective_seq_id")) <= 1 &&
+	       lag_datum_int(lag_datum_get(entry, "p2p_seq_id")) <= 1;
+}
+
 /* Nothing was overwritten: record numbers begin at 0 and none is left out. Where one is not known, nothing
  * is known. */
 static bool is_whole(struct lag_flight *f, const struct lag_datum *entries)
@@ -214,7 +221,8 @@ static bool is_whole(struct lag_flight *f, const struct lag_datum *entries)
 
 		if (!entry || entry->kind != LAG_DATUM_DICT ||
 		    !lag_flight_spend(f, 16 + (uint64_t)entry->n) ||
-		    lag_datum_int(lag_datum_get(entry, "record_id")) != (int64_t)i)
+		    lag_datum_int(lag_datum_get(entry, "record_id")) != (int64_t)i ||
+		    (i == 0 && !is_first_of_job(entry)))
 			return false;
 	}
 	return true;
