@@ -90,7 +90,7 @@ static enum lag_status read_arg(struct lag_kineto_scan *s, const struct lag_kine
 
 	if (st != LAG_OK)
 		return st;
-	e->has_args = true;
+	e->has_args = e->has_text = true;
 	if (list && arg->type == LAG_KA_GRID)
 		return read_triple(s, e->grid, err);
 	if (list && arg->type == LAG_KA_BLOCK)

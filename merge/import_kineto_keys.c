@@ -10,6 +10,36 @@
 #define FIRST_KEY 2
 #define OTHER_KEY (LAG_KINETO_KEYS - 1)
 
+static void set_steps(struct lag_kineto_key *key, bool end)
+{
+	static const uint8_t steps[] = {
+		[LAG_KM_OTHER] = LAG_KS_SKIP,      [LAG_KM_PHASE] = LAG_KS_PHASE,
+		[LAG_KM_CAT] = LAG_KS_CAT,         [LAG_KM_NAME] = LAG_KS_NAME,
+		[LAG_KM_PID] = LAG_KS_PID,         [LAG_KM_TID] = LAG_KS_TID,
+		[LAG_KM_TS] = LAG_KS_TS,           [LAG_KM_DUR] = LAG_KS_DUR,
+		[LAG_KM_ARGS] = LAG_KS_ENTER_ARGS,
+	};
+
+	if (end) {
+		key->step[LAG_KP_EVENT] = LAG_KS_FINISH;
+		key->step[LAG_KP_ARGS] = key->step[LAG_KP_IDLE_ARGS] = LAG_KS_LEAVE_ARGS;
+		return;
+	}
+	key->step[LAG_KP_EVENT] = steps[key->member];
+	key->step[LAG_KP_IDLE_ARGS] = LAG_KS_SKIP;
+	key->step[LAG_KP_ARGS] = !key->arg                      ? LAG_KS_SKIP
+				 : key->arg->type == LAG_KA_INT ? LAG_KS_INT_ARG
+								: LAG_KS_OTHER_ARG;
+}
+
+static void set_beyond(struct lag_kineto_key *key)
+{
+	for (size_t i = key->n; i < sizeof(key->beyond); i++)
+		key->beyond[i] = (char)0xff;
+	for (size_t i = key->n; i < sizeof(key->text); i++)
+		key->beyond_high |= i < 32 ? 0 : (uint32_t)1 << (i - 32);
+}
+
 /* From p over the key to the value, or over the object's end. */
 static const char *read_key(struct lag_kineto_scan *s, const char *p, const char *limit, bool first,
 			    struct lag_kineto_key *key)
@@ -25,7 +55,7 @@ static const char *read_key(struct lag_kineto_scan *s, const char *p, const char
 		p = lag_json_scan_space(p + 1, limit);
 	}
 	if (*p == '}') {
-		key->end = true;
+		set_steps(key, true);
 		return p + 1;
 	}
 	if (!first) {
@@ -37,14 +67,16 @@ static const char *read_key(struct lag_kineto_scan *s, const char *p, const char
 	end = *p == '"' ? lag_json_scan_string(text, limit, &escaped) : NULL;
 	if (!end || escaped)
 		return NULL;
-	key->member = lag_kineto_member(text, (size_t)(end - text));
+	key->member = (uint8_t)lag_kineto_member(text, (size_t)(end - text));
 	key->arg = lag_kineto_arg(s, text, (size_t)(end - text));
+	key->slot = key->arg ? key->arg->slot : 0;
+	set_steps(key, false);
 	p = lag_json_scan_space(end + 1, limit);
 	return *p == ':' ? lag_json_scan_space(p + 1, limit) : NULL;
 }
 
-const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const char *p,
-					      const char *limit, bool first, uint8_t next[2])
+unsigned lag_kineto_learn(struct lag_kineto_scan *s, const char *p, const char *limit, bool first,
+			  uint8_t next[2])
 {
 	struct lag_kineto_keys *keys = &s->keys;
 	struct lag_kineto_key key;
@@ -53,8 +85,8 @@ const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const c
 
 	/* The value must be at hand too: of white space that goes on behind the window a part would be
 	 * learnt, and would seem to stand wherever the whole does. */
-	if (!end || end > limit || (!key.end && end == limit))
-		return NULL;
+	if (!end || end > limit || (key.step[LAG_KP_EVENT] != LAG_KS_FINISH && end == limit))
+		return 0;
 	key.n = (size_t)(end - p);
 	if (key.n <= sizeof(key.text)) {
 		memcpy(key.text, p, key.n);
@@ -64,20 +96,18 @@ const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const c
 			    memcmp(keys->keys[at].text, p, key.n) == 0) {
 				next[1] = next[0];
 				next[0] = (uint8_t)at;
-				return &keys->keys[at];
+				return at;
 			}
 		}
 		keys->n = keys->n < FIRST_KEY ? FIRST_KEY : keys->n;
 		if (keys->n < OTHER_KEY) {
-			key.index = (uint8_t)keys->n;
-			key.beyond = key.n < 64 ? UINT64_MAX << key.n : 0;
+			set_beyond(&key);
 			next[1] = next[0];
 			next[0] = keys->by_hash[slot] = (uint8_t)keys->n;
 			keys->keys[keys->n] = key;
-			return &keys->keys[keys->n++];
+			return keys->n++;
 		}
 	}
-	key.index = OTHER_KEY;
 	keys->keys[OTHER_KEY] = key;
-	return &keys->keys[OTHER_KEY];
+	return OTHER_KEY;
 }

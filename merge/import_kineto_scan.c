@@ -44,9 +44,12 @@ static inline const char *scan_text(struct lag_kineto_scan *s, enum lag_kineto_s
 /* "[1, 2, 3]" of integers and nothing else. */
 static const char *scan_triple(const char *p, const char *limit, int64_t out[3])
 {
+	const char *end;
+
 	for (size_t i = 0; i < 3; i++) {
 		p = lag_json_scan_space(p + 1, limit);
-		p = lag_json_scan_fixed(p, limit, 0, &out[i]);
+		end = lag_json_scan_short(p, &out[i]);
+		p = end ? end : lag_json_scan_fixed(p, limit, 0, &out[i]);
 		if (!p)
 			return NULL;
 		p = lag_json_scan_space(p, limit);
@@ -56,10 +59,39 @@ static const char *scan_triple(const char *p, const char *limit, int64_t out[3])
 	return p + 1;
 }
 
-static inline const char *skip(const char *p, const char *limit)
+/* Traces repeat themselves, and a list or object that was valid once is valid again. */
+static const char *skip_container(struct lag_kineto_scan *s, const char *p, const char *limit)
 {
-	return *p == '{' || *p == '[' ? lag_json_scan_value(p, limit)
-				      : lag_json_scan_scalar(p, limit);
+	struct lag_kineto_seen_value *seen;
+	uint64_t head[3];
+	const char *end;
+
+	memcpy(head, p, sizeof(head));
+	head[0] ^= head[1] * 0xff51afd7ed558ccdu ^ head[2] * 0xc4ceb9fe1a85ec53u;
+	seen = &s->seen_values[head[0] * 0x9e3779b97f4a7c15u >> 56];
+	if (seen->n && (ptrdiff_t)seen->n <= limit - p && memcmp(seen->text, p, seen->n) == 0)
+		return p + seen->n;
+	end = lag_json_scan_value(p, limit);
+	if (end && (size_t)(end - p) <= sizeof(seen->text)) {
+		seen->n = (size_t)(end - p);
+		memcpy(seen->text, p, seen->n);
+	}
+	return end;
+}
+
+static inline const char *skip(struct lag_kineto_scan *s, const char *p, const char *limit)
+{
+	bool escaped = false;
+	const char *end;
+
+	if (*p == '"') {
+		end = lag_json_scan_string(p + 1, limit, &escaped);
+		return end ? end + 1 : NULL;
+	}
+	if (*p == '[' || *p == '{')
+		return skip_container(s, p, limit);
+	end = lag_json_skip_short(p);
+	return end ? end : lag_json_scan_scalar(p, limit);
 }
 
 /* Shapes and types of inputs, which most operators have, say something about communication only. */
@@ -78,7 +110,6 @@ static const char *scan_arg(struct lag_kineto_scan *s, const struct lag_kineto_a
 		arg->type == LAG_KA_TEXT ? (enum lag_kineto_slot)arg->slot : LAG_KT_SCRATCH;
 	struct lag_span value;
 
-	e->has_args = true;
 	if (*p == '"') {
 		p = scan_text(s, slot, p, limit, &value);
 		if (p)
@@ -101,9 +132,9 @@ static const char *scan_arg(struct lag_kineto_scan *s, const struct lag_kineto_a
 		if (arg->type == LAG_KA_BLOCK)
 			return scan_triple(p, limit, e->block);
 		if (arg->type == LAG_KA_TEXT || arg->type == LAG_KA_DIMS)
-			return is_of_use(e, arg) ? NULL : lag_json_scan_value(p, limit);
+			return is_of_use(e, arg) ? NULL : skip_container(s, p, limit);
 	}
-	return lag_json_scan_value(p, limit);
+	return skip(s, p, limit);
 }
 
 /* Which of the 32 bytes at a and b are equal. */
@@ -124,43 +155,32 @@ static inline uint32_t equal32(const char *a, const char *b)
 #endif
 }
 
+/* Whether of the 32 bytes at a and b all are equal but those that `beyond` has set. */
+static inline bool same32(const char *a, const char *b, const char *beyond)
+{
+#ifdef __SSE2__
+	const __m128i *x = (const __m128i *)(const void *)a, *y = (const __m128i *)(const void *)b;
+	const __m128i *z = (const __m128i *)(const void *)beyond;
+	__m128i lo = _mm_cmpeq_epi8(_mm_loadu_si128(x), _mm_loadu_si128(y));
+	__m128i hi = _mm_cmpeq_epi8(_mm_loadu_si128(x + 1), _mm_loadu_si128(y + 1));
+
+	lo = _mm_or_si128(lo, _mm_loadu_si128(z));
+	hi = _mm_or_si128(hi, _mm_loadu_si128(z + 1));
+	return _mm_movemask_epi8(_mm_and_si128(lo, hi)) == 0xffff;
+#else
+	for (unsigned i = 0; i < 32; i++) {
+		if (a[i] != b[i] && !beyond[i])
+			return false;
+	}
+	return true;
+#endif
+}
+
 /* 64 bytes must be readable at p. */
 static inline bool stands_at(const struct lag_kineto_key *k, const char *p)
 {
-	if ((equal32(k->text, p) | (uint32_t)k->beyond) != UINT32_MAX)
-		return false;
-	if (k->n > 32 &&
-	    (equal32(k->text + 32, p + 32) | (uint32_t)(k->beyond >> 32)) != UINT32_MAX)
-		return false;
-	return k->n != 0;
-}
-
-/* The category at the quote at p, most often one that was seen before. */
-static const char *scan_cat(struct lag_kineto_scan *s, const char *p, const char *limit)
-{
-	struct lag_kineto_seen_cat *seen;
-	struct lag_span value;
-	uint64_t first;
-	const char *end;
-
-	memcpy(&first, p + 1, sizeof(first));
-	seen = &s->seen_cats[first * 0x9e3779b97f4a7c15u >> 58];
-	if (seen->n && (equal32(seen->text, p + 1) | seen->beyond) == UINT32_MAX) {
-		s->event.cat = seen->cat;
-		s->event.category = (struct lag_span){ p + 1, seen->n - 1 };
-		return p + 1 + seen->n;
-	}
-	end = scan_text(s, LAG_KT_SCRATCH, p, limit, &value);
-	if (!end)
-		return NULL;
-	lag_kineto_set_member(s, LAG_KM_CAT, value);
-	if ((size_t)(end - p) - 1 < sizeof(seen->text) && value.text == p + 1) {
-		seen->n = (size_t)(end - p) - 1;
-		seen->beyond = UINT32_MAX << seen->n;
-		memcpy(seen->text, p + 1, seen->n);
-		seen->cat = s->event.cat;
-	}
-	return end;
+	return same32(k->text, p, k->beyond) &&
+	       (k->n <= 32 || (equal32(k->text + 32, p + 32) | k->beyond_high) == UINT32_MAX);
 }
 
 static inline const char *scan_number_member(struct lag_kineto_event *e,
@@ -189,21 +209,13 @@ static inline const char *scan_number_member(struct lag_kineto_event *e,
 	return NULL; /* a number where text belongs: rare */
 }
 
-static inline const char *scan_member(struct lag_kineto_scan *s, enum lag_kineto_member member,
-				      const char *p, const char *limit)
+/* A member's value in any form. */
+static const char *scan_member(struct lag_kineto_scan *s, enum lag_kineto_member member,
+			       const char *p, const char *limit)
 {
 	struct lag_span value;
 
-	if (member == LAG_KM_OTHER)
-		return lag_json_scan_value(p, limit);
 	if (*p == '"') {
-		if (member == LAG_KM_CAT)
-			return scan_cat(s, p, limit);
-		if (member == LAG_KM_PHASE && p[2] == '"' && p[1] >= '0') {
-			s->event.phase = p[1];
-			if (p[1] != '\\' && p[1] != 0x7f)
-				return p + 3;
-		}
 		p = scan_text(s, member == LAG_KM_NAME ? LAG_KT_NAME : LAG_KT_SCRATCH, p, limit,
 			      &value);
 		if (p)
@@ -212,7 +224,76 @@ static inline const char *scan_member(struct lag_kineto_scan *s, enum lag_kineto
 	}
 	if (*p == '-' || lag_json_is_digit(*p))
 		return scan_number_member(&s->event, member, p, limit);
-	return skip(p, limit);
+	return skip(s, p, limit);
+}
+
+static inline const char *scan_phase(struct lag_kineto_scan *s, const char *p, const char *limit)
+{
+	if (*p == '"' && p[2] == '"' && p[1] >= '0' && p[1] != '\\' && p[1] != 0x7f) {
+		s->event.phase = p[1];
+		return p + 3;
+	}
+	return scan_member(s, LAG_KM_PHASE, p, limit);
+}
+
+/* The category at p, most often one that was seen before. */
+static const char *scan_cat(struct lag_kineto_scan *s, const char *p, const char *limit)
+{
+	struct lag_kineto_seen_cat *seen;
+	struct lag_span value;
+	uint64_t first;
+	const char *end;
+
+	if (*p != '"')
+		return scan_member(s, LAG_KM_CAT, p, limit);
+	memcpy(&first, p + 1, sizeof(first));
+	seen = &s->seen_cats[first * 0x9e3779b97f4a7c15u >> 58];
+	if (seen->n && (equal32(seen->text, p + 1) | seen->beyond) == UINT32_MAX) {
+		s->event.cat = seen->cat;
+		s->event.category = (struct lag_span){ p + 1, seen->n - 1 };
+		return p + 1 + seen->n;
+	}
+	end = scan_text(s, LAG_KT_SCRATCH, p, limit, &value);
+	if (!end)
+		return NULL;
+	lag_kineto_set_member(s, LAG_KM_CAT, value);
+	if ((size_t)(end - p) - 1 < sizeof(seen->text) && value.text == p + 1) {
+		seen->n = (size_t)(end - p) - 1;
+		seen->beyond = UINT32_MAX << seen->n;
+		memcpy(seen->text, p + 1, seen->n);
+		seen->cat = s->event.cat;
+	}
+	return end;
+}
+
+static inline const char *scan_name(struct lag_kineto_scan *s, const char *p, const char *limit)
+{
+	return *p == '"' ? scan_text(s, LAG_KT_NAME, p, limit, &s->event.text[LAG_KT_NAME])
+			 : scan_member(s, LAG_KM_NAME, p, limit);
+}
+
+static inline const char *scan_time(struct lag_kineto_scan *s, const struct lag_kineto_key *k,
+				    int64_t *out, const char *p, const char *limit)
+{
+	const char *end = lag_json_scan_thousandths(p, out);
+
+	return end ? end : scan_member(s, k->member, p, limit);
+}
+
+static inline const char *scan_id(struct lag_kineto_scan *s, const struct lag_kineto_key *k,
+				  int64_t *out, const char *p, const char *limit)
+{
+	const char *end = lag_json_scan_short(p, out);
+
+	return end ? end : scan_member(s, k->member, p, limit);
+}
+
+static inline const char *scan_int_arg(struct lag_kineto_scan *s, const struct lag_kineto_key *k,
+				       const char *p, const char *limit)
+{
+	const char *end = lag_json_scan_short(p, &s->event.i[k->slot]);
+
+	return end ? end : scan_arg(s, k->arg, p, limit);
 }
 
 #define AT_EVENT 0u /* instead of the key before */
@@ -226,43 +307,83 @@ static inline unsigned context_of(const struct lag_kineto_event *e)
 	return phase * LAG_KC_LIMIT + (unsigned)e->cat;
 }
 
+/* The place of the key at p behind the key `before`. */
+static inline unsigned key_at(struct lag_kineto_scan *s, const char *p, const char *limit,
+			      unsigned before, uint8_t next[2])
+{
+	if (stands_at(&s->keys.keys[next[0]], p))
+		return next[0];
+	if (stands_at(&s->keys.keys[next[1]], p))
+		return next[1];
+	return lag_kineto_learn(s, p, limit, before <= AT_ARGS, next);
+}
+
 const char *lag_kineto_scan_event(struct lag_kineto_scan *s, const char *p, const char *limit)
 {
 	struct lag_kineto_keys *keys = &s->keys;
 	struct lag_kineto_event *e = &s->event;
-	bool in_args = false, wanted = false;
-	unsigned before = AT_EVENT;
+	enum lag_kineto_place place = LAG_KP_EVENT;
+	unsigned at = AT_EVENT;
 	uint8_t(*context)[2];
 
 	lag_kineto_event_reset(s);
 	context = keys->next[context_of(e)];
 	while (p && p < limit) {
-		uint8_t *next = context[before];
-		const struct lag_kineto_key *k = &keys->keys[next[0]];
+		const struct lag_kineto_key *k;
 
-		if (!stands_at(k, p)) {
-			k = &keys->keys[next[1]];
-			if (!stands_at(k, p))
-				k = lag_kineto_learn(s, p, limit, before <= AT_ARGS, next);
-			if (!k)
-				return NULL;
-		}
-		before = k->index;
+		at = key_at(s, p, limit, at, context[at]);
+		k = &keys->keys[at];
 		p += k->n;
-		if (k->end) {
-			if (!in_args)
-				return p;
-			in_args = false;
-		} else if (in_args) {
-			p = k->arg && wanted ? scan_arg(s, k->arg, p, limit) : skip(p, limit);
-		} else if (k->member == LAG_KM_ARGS && *p == '{') {
-			before = AT_ARGS;
-			in_args = true;
-			wanted = lag_kineto_wants_args(s);
-		} else {
-			p = scan_member(s, k->member, p, limit);
-			if (k->member == LAG_KM_PHASE || k->member == LAG_KM_CAT)
-				context = keys->next[context_of(e)];
+		switch ((enum lag_kineto_step)k->step[place]) {
+		case LAG_KS_GIVE_UP:
+			return NULL;
+		case LAG_KS_SKIP:
+			p = skip(s, p, limit);
+			break;
+		case LAG_KS_PHASE:
+			p = scan_phase(s, p, limit);
+			context = keys->next[context_of(e)];
+			break;
+		case LAG_KS_CAT:
+			p = scan_cat(s, p, limit);
+			context = keys->next[context_of(e)];
+			break;
+		case LAG_KS_NAME:
+			p = scan_name(s, p, limit);
+			break;
+		case LAG_KS_PID:
+			e->legacy_gpu = false;
+			p = scan_id(s, k, &e->pid, p, limit);
+			break;
+		case LAG_KS_TID:
+			p = scan_id(s, k, &e->tid, p, limit);
+			break;
+		case LAG_KS_TS:
+			p = scan_time(s, k, &e->ts_ns, p, limit);
+			break;
+		case LAG_KS_DUR:
+			p = scan_time(s, k, &e->dur_ns, p, limit);
+			break;
+		case LAG_KS_ENTER_ARGS:
+			if (*p != '{') {
+				p = skip(s, p, limit);
+				break;
+			}
+			at = AT_ARGS;
+			e->has_args = lag_kineto_wants_args(s);
+			place = e->has_args ? LAG_KP_ARGS : LAG_KP_IDLE_ARGS;
+			break;
+		case LAG_KS_INT_ARG:
+			p = scan_int_arg(s, k, p, limit);
+			break;
+		case LAG_KS_OTHER_ARG:
+			p = scan_arg(s, k->arg, p, limit);
+			break;
+		case LAG_KS_LEAVE_ARGS:
+			place = LAG_KP_EVENT;
+			break;
+		case LAG_KS_FINISH:
+			return p;
 		}
 	}
 	return NULL;

@@ -139,13 +139,10 @@ static void add_word(struct lag_kineto_words *words, const char *text, int value
 
 void lag_kineto_init_words(struct lag_kineto_scan *s)
 {
-	for (size_t i = 0; i < LAG_KI_LIMIT; i++)
-		s->blank.i[i] = LAG_NONE;
-	for (size_t i = 0; i < 3; i++)
-		s->blank.grid[i] = s->blank.block[i] = LAG_NONE;
-	for (size_t i = 0; i < LAG_KT_LIMIT; i++)
-		s->blank.text[i] = LAG_SPAN("");
-	s->event.has_args = true;
+	/* What no valid text is: keys not learnt yet. */
+	for (size_t i = 0; i < LAG_KINETO_KEYS; i++)
+		memset(s->keys.keys[i].text, 0xff, sizeof(s->keys.keys[i].text));
+	s->event.has_args = s->event.has_text = true;
 	lag_kineto_event_reset(s);
 	for (size_t i = 0; i < sizeof(cats) / sizeof(cats[0]); i++)
 		add_word(&s->cats, cats[i].name, (int)cats[i].cat);
@@ -203,7 +200,6 @@ enum lag_kineto_member lag_kineto_member(const char *text, size_t n)
 void lag_kineto_event_reset(struct lag_kineto_scan *s)
 {
 	struct lag_kineto_event *e = &s->event;
-	const struct lag_kineto_event *blank = &s->blank;
 
 	e->phase = 0;
 	e->cat = LAG_KC_OTHER;
@@ -211,10 +207,15 @@ void lag_kineto_event_reset(struct lag_kineto_scan *s)
 	e->ts_ns = e->dur_ns = e->pid = e->tid = LAG_NONE;
 	e->legacy_gpu = false;
 	e->text[LAG_KT_NAME] = LAG_SPAN("");
-	if (!e->has_args)
-		return;
-	e->has_args = false;
-	memcpy(&e->i, &blank->i, sizeof(*e) - offsetof(struct lag_kineto_event, i));
+	if (e->has_args) {
+		for (size_t i = 0; i < LAG_KI_LIMIT; i++)
+			e->i[i] = LAG_NONE;
+		for (size_t i = 0; i < 3; i++)
+			e->grid[i] = e->block[i] = LAG_NONE;
+	}
+	for (size_t i = LAG_KT_NAME + 1; e->has_text && i < LAG_KT_LIMIT; i++)
+		e->text[i] = LAG_SPAN("");
+	e->has_args = e->has_text = false;
 }
 
 /* An id that is a number, "123" or "stream 7"; LAG_NONE when it is only text. */
@@ -291,6 +292,7 @@ void lag_kineto_set_arg(struct lag_kineto_event *e, const struct lag_kineto_arg 
 {
 	e->has_args = true;
 	if (arg->type == LAG_KA_TEXT) {
+		e->has_text = true;
 		e->text[arg->slot] = value;
 	} else if (arg->type == LAG_KA_U64) {
 		e->i[arg->slot] = u64_of(value);

@@ -81,7 +81,7 @@ struct lag_kineto_event {
 	int64_t ts_ns, dur_ns;    /* LAG_NONE: absent or no number */
 	int64_t pid, tid;         /* digits also where they come as "123" or "stream 7" */
 	bool legacy_gpu;          /* pid "CUDA functions" of the old autograd profiler */
-	bool has_args;            /* something below is set */
+	bool has_args, has_text;  /* something of i, grid, block, or of text but the name, is set */
 	int64_t i[LAG_KI_LIMIT];
 	int64_t grid[3], block[3];
 	struct lag_span text[LAG_KT_LIMIT]; /* borrowed until the next event */
@@ -128,17 +128,44 @@ enum lag_kineto_member {
 	LAG_KM_ARGS
 };
 
+/* Where in an event a key stands. */
+enum lag_kineto_place {
+	LAG_KP_EVENT,
+	LAG_KP_ARGS,
+	LAG_KP_IDLE_ARGS, /* none of which is of use */
+	LAG_KP_LIMIT,
+};
+
+/* What a key says that is to be done next. */
+enum lag_kineto_step {
+	LAG_KS_GIVE_UP, /* not plain */
+	LAG_KS_SKIP,
+	LAG_KS_PHASE,
+	LAG_KS_CAT,
+	LAG_KS_NAME,
+	LAG_KS_PID,
+	LAG_KS_TID,
+	LAG_KS_TS,
+	LAG_KS_DUR,
+	LAG_KS_ENTER_ARGS,
+	LAG_KS_INT_ARG,
+	LAG_KS_OTHER_ARG,
+	LAG_KS_LEAVE_ARGS,
+	LAG_KS_FINISH,
+};
+
 /* What stands between two values: the end of an object, or what leads to the next value, from the
  * comma (or the object's brace) over the key to behind the colon. Traces have few of them, each mostly
  * followed by the same next one, so that a key costs one comparison. */
 struct lag_kineto_key {
 	char text[64];
+	char beyond[32];                  /* 0xff for each of text's first 32 bytes from n on, */
+	uint32_t beyond_high;             /* and a set bit for each of its others */
+	int32_t slot;                     /* arg's */
+	const struct lag_kineto_arg *arg; /* its meaning among arguments, NULL: none, */
 	size_t n;
-	uint64_t beyond; /* a set bit for each byte of text from n on */
-	uint8_t index;   /* own place in the table */
-	bool end;
-	enum lag_kineto_member member;    /* its meaning in an event, */
-	const struct lag_kineto_arg *arg; /* and among arguments; NULL: none */
+	uint8_t member;             /* and in an event: enum lag_kineto_member */
+	uint8_t step[LAG_KP_LIMIT]; /* enum lag_kineto_step */
 };
 
 #define LAG_KINETO_KEYS 256
@@ -159,15 +186,22 @@ struct lag_kineto_seen_cat {
 	enum lag_kineto_cat cat;
 };
 
+/* A list or object that was stepped over. */
+struct lag_kineto_seen_value {
+	char text[120];
+	size_t n; /* 0: none */
+};
+
 struct lag_kineto_scan {
 	struct lag_json_reader json;
-	struct lag_kineto_event event, blank;
+	struct lag_kineto_event event;
 	bool all_args;               /* also those that no record is made from */
 	bool careful;                /* for tests: never the fast way */
 	uint64_t n_plain, n_careful; /* events by the way they were read */
 	struct lag_kineto_words cats, args;
 	struct lag_kineto_keys keys;
 	struct lag_kineto_seen_cat seen_cats[64];
+	struct lag_kineto_seen_value seen_values[256];
 	struct lag_buf kept[LAG_KT_LIMIT]; /* decoded texts */
 };
 
@@ -184,10 +218,10 @@ enum lag_status lag_kineto_next(struct lag_kineto_scan *s, struct lag_err *err) 
 /* import_kineto_scan.c: the plain object at p, NULL where it is not plain. */
 const char *lag_kineto_scan_event(struct lag_kineto_scan *s, const char *p, const char *limit);
 
-/* import_kineto_keys.c: the key at p that is not the expected one; *next will expect it. first: p is at
- * an object's beginning. NULL: not plain. */
-const struct lag_kineto_key *lag_kineto_learn(struct lag_kineto_scan *s, const char *p,
-					      const char *limit, bool first, uint8_t next[2]);
+/* import_kineto_keys.c: the place in the table of the key at p, which is not the expected one; *next will
+ * expect it. first: p is at an object's beginning. 0: not plain. */
+unsigned lag_kineto_learn(struct lag_kineto_scan *s, const char *p, const char *limit, bool first,
+			  uint8_t next[2]);
 
 /* import_kineto_event.c: the object whose beginning json has just delivered, in any state. */
 enum lag_status lag_kineto_read_event(struct lag_kineto_scan *s, struct lag_err *err) LAG_MUST_USE;

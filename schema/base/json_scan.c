@@ -105,13 +105,16 @@ static const char *scan_word(const char *p)
 const char *lag_json_scan_scalar(const char *p, const char *limit)
 {
 	bool escaped = false;
+	const char *end;
 
 	if (*p == '"') {
 		p = lag_json_scan_string(p + 1, limit, &escaped);
 		return p ? p + 1 : NULL;
 	}
-	if (lag_json_is_digit(*p) || *p == '-')
-		return lag_json_scan_number(p, limit);
+	if (lag_json_is_digit(*p) || *p == '-') {
+		end = lag_json_skip_short(p);
+		return end ? end : lag_json_scan_number(p, limit);
+	}
 	return scan_word(p);
 }
 
