@@ -13,6 +13,23 @@ static struct lag_span text_of(const struct lag_json_reader *r)
 	return (struct lag_span){ r->text, r->n };
 }
 
+/* Rounding would make a rank of 2.7 somebody else's. */
+static bool to_whole(struct lag_span text, int64_t *out)
+{
+	int64_t fine;
+
+	if (lag_json_to_fixed(text.text, text.n, 3, &fine) && fine % 1000 != 0)
+		return false;
+	return lag_json_to_fixed(text.text, text.n, 0, out);
+}
+
+static void know_odd(struct lag_kineto *k, struct lag_span text)
+{
+	if (!k->n_odd++)
+		(void)snprintf(k->first_odd, sizeof(k->first_odd), "%.*s", (int)text.n, text.text);
+}
+
+/* One that is no whole number leaves *out as it is, and is counted. */
 static enum lag_status read_int(struct lag_kineto *k, int64_t *out, struct lag_err *err)
 {
 	struct lag_json_reader *r = &k->scan.json;
@@ -20,8 +37,12 @@ static enum lag_status read_int(struct lag_kineto *k, int64_t *out, struct lag_e
 
 	if (st != LAG_OK)
 		return st;
-	if (r->kind == LAG_JSON_NUMBER || r->kind == LAG_JSON_STRING)
-		(void)lag_json_to_fixed(r->text, r->n, 0, out);
+	if (r->kind == LAG_JSON_NUMBER || r->kind == LAG_JSON_STRING) {
+		if (!to_whole(text_of(r), out))
+			know_odd(k, text_of(r));
+	} else if (r->kind != LAG_JSON_NULL) {
+		know_odd(k, LAG_SPAN("no number"));
+	}
 	return lag_json_skip(r, err);
 }
 

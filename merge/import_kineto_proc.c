@@ -181,6 +181,12 @@ static void add_notes(struct lag_kineto *k)
 			      LAG_PLURAL(k->n_strange, "event", "events"));
 		k->p->part.n_bad += k->n_strange;
 	}
+	if (k->p == k->procs.items && k->n_odd) {
+		lag_part_note(&k->p->part,
+			      "%llu %s where a whole number belongs left out, the first: %s",
+			      (unsigned long long)k->n_odd, LAG_PLURAL(k->n_odd, "value", "values"),
+			      k->first_odd);
+	}
 	if (k->p == k->procs.items)
 		add_behind(k);
 	if (!k->p->n_gpu)

@@ -87,6 +87,32 @@ def check_made(folder):
     assert report("steps", db, code=(0, 1))["rows"][0]["step"] == 0
 
 
+def check_odd_head(folder):
+    """What cannot be around the events is left out, counted and told; what can be stays."""
+    path, db = os.path.join(folder, "odd_head.json"), os.path.join(folder, "odd_head.db")
+
+    def merged(**head):
+        made_rank(path, 1, 100)
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        data.update(head)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        run("merge", "-f", path, "-o", db)
+        notes = [n for (n,) in rows(db, "SELECT value FROM source_fact WHERE key = 'note'") if "whole number" in n]
+        return notes, rows(db, "SELECT rank, world_size FROM process"), [t for (t,) in rows(db, "SELECT text FROM finding")]
+
+    notes, process, _ = merged(distributedInfo={"rank": 2.7, "world_size": "many"}, baseTimeNanoseconds=[])
+    assert len(notes) == 1 and notes[0].startswith("3 values ") and "2.7" in notes[0], notes
+    assert process[0][1] is None, process
+    notes, process, found = merged(distributedInfo={"rank": "1", "world_size": 2.0})
+    assert not notes and process == [(1, 2)] and not [t for t in found if "number of ranks" in t], (notes, process, found)
+    _, process, found = merged(distributedInfo={"rank": 9, "world_size": 8})
+    assert process[0][0] == 9 and [t for t in found if "rank 9 of 8" in t], (process, found)
+    _, process, found = merged(distributedInfo={"rank": 1, "world_size": 10**12})
+    assert [t for t in found if "impossible number of ranks" in t and "1000000000000" in t], found
+
+
 def check_dlrm(folder):
     files = sorted(glob.glob(os.path.join(DATA, "dlrm/*.json")))
     db = os.path.join(folder, "dlrm.db")
@@ -242,6 +268,7 @@ def check_exported(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made(folder)
+        check_odd_head(folder)
         check_two_hosts(folder)
         check_damaged(folder)
         check_exported(folder)

@@ -160,6 +160,10 @@ def check_ranks(folder):
     made(path, pids=(50,), env=env).close()
     db = merge(folder, path)
     assert rows(db, "SELECT rank, world_size, rank_source FROM process") == [(3, 8, "RANK")]
+    made(path, pids=(50,), env=(("RANK", 9), ("WORLD_SIZE", 8))).close()
+    db = merge(folder, path)
+    assert rows(db, "SELECT rank, world_size FROM process") == [(9, None)]
+    assert [n for (n,) in rows(db, "SELECT value FROM source_fact WHERE key = 'note'") if "rank 9 of a job of 8" in n]
     made(path, env=env).close()
     db = merge(folder, path)
     assert rows(db, "SELECT rank FROM process ORDER BY 1") == [(0,), (1,)]
