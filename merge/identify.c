@@ -10,8 +10,6 @@
 #include "schema/base/buf.h"
 #include "schema/base/fmt.h"
 
-#define WORLD_MAX (INT64_C(1) << 20)
-
 static uint64_t count_work(const struct lag_part *part)
 {
 	return (uint64_t)LAG_PART_COUNT(part, kernel) + LAG_PART_COUNT(part, memcpy) +
@@ -237,7 +235,7 @@ static enum lag_status take_told_ranks(struct lag_merge *m)
 
 		if (p->unused || rank < 0 || !lag_merge_may_be_rank(&p->part))
 			continue;
-		if (rank >= WORLD_MAX) {
+		if (rank >= LAG_RANKS_MAX) {
 			lag_merge_find(m, 1, "rank", LAG_ABOUT(LAG_NONE, LAG_NONE, 1),
 				       "%s: rank %" PRId64 " is impossible and ignored",
 				       p->part.path, rank);
@@ -285,44 +283,8 @@ static enum lag_status give_ranks(struct lag_merge *m)
 	return st;
 }
 
-/* Recordings whose number of ranks cannot be, and the first of them. */
-struct odd_worlds {
-	const struct lag_proc *first;
-	uint64_t n;
-};
-
-static void know_odd(struct odd_worlds *odd, const struct lag_proc *p)
-{
-	if (!odd->n++)
-		odd->first = p;
-}
-
-static void report_impossible(struct lag_merge *m, const struct odd_worlds *odd)
-{
-	if (!odd->n)
-		return;
-	lag_merge_find(m, 1, "world_size", LAG_ABOUT(odd->first->rank, LAG_NONE, odd->n),
-		       "%" PRIu64 " %s an impossible number of ranks, which is ignored; the "
-		       "first: %s, %" PRId64,
-		       odd->n, LAG_PLURAL(odd->n, "recording tells", "recordings tell"),
-		       odd->first->part.path, odd->first->part.process.world_size);
-}
-
-static void report_outside(struct lag_merge *m, const struct odd_worlds *odd)
-{
-	if (!odd->n)
-		return;
-	lag_merge_find(m, 1, "rank", LAG_ABOUT(odd->first->rank, LAG_NONE, odd->n),
-		       "%" PRIu64 " %s a rank beyond the number of ranks that it tells; the "
-		       "first: %s, rank %" PRId64 " of %" PRId64,
-		       odd->n, LAG_PLURAL(odd->n, "recording has", "recordings have"),
-		       odd->first->part.path, odd->first->rank,
-		       odd->first->part.process.world_size);
-}
-
 static void find_world(struct lag_merge *m)
 {
-	struct odd_worlds impossible = { 0 }, outside = { 0 };
 	int64_t most = -1, told = LAG_NONE;
 	bool differ = false;
 
@@ -333,18 +295,12 @@ static void find_world(struct lag_merge *m)
 		if (p->rank == LAG_NONE)
 			continue;
 		most = p->rank > most ? p->rank : most;
-		if (size > WORLD_MAX)
-			know_odd(&impossible, p);
-		if (size <= 0 || size > WORLD_MAX)
+		if (size <= 0 || size > LAG_RANKS_MAX)
 			continue;
-		if (p->rank >= size && !p->old && !p->part.world_is_least)
-			know_odd(&outside, p);
 		differ = differ || (told != LAG_NONE && lag_merge_other_world(&p->part, told));
 		told = size > told ? size : told;
 	}
 	m->world_size = told > most ? told : most + 1;
-	report_impossible(m, &impossible);
-	report_outside(m, &outside);
 	if (differ) {
 		lag_merge_find(m, 1, "world_size", LAG_ABOUT(LAG_NONE, LAG_NONE, 1),
 			       "the recordings disagree about the number of ranks; the largest, "

@@ -206,9 +206,10 @@ static enum lag_status read_dump(struct lag_flight *f, struct lag_err *err)
 		st = identify(f, err);
 	if (!lag_failed(st))
 		st = lag_flight_emit_ops(f, err);
-	size_world(f);
-	if (!lag_failed(st))
+	if (!lag_failed(st)) {
+		size_world(f);
 		st = lag_flight_emit_groups(f, err);
+	}
 	if (!lag_failed(st))
 		st = add_meta(f, "flight_recorder", "version", err);
 	if (!lag_failed(st))

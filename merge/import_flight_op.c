@@ -316,7 +316,7 @@ enum lag_status lag_flight_emit_ops(struct lag_flight *f, struct lag_err *err)
 		lag_part_note(&f->part, "%llu %s not matched: %s",
 			      (unsigned long long)f->n_unnumbered,
 			      LAG_PLURAL(f->n_unnumbered, "message is", "messages are"),
-			      f->whole ? "between whom it went is not known"
+			      f->whole ? "between which ranks is not known"
 				       : "what came before is not all in the dump");
 	}
 	return LAG_OK;

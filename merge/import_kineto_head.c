@@ -13,20 +13,22 @@ static struct lag_span text_of(const struct lag_json_reader *r)
 	return (struct lag_span){ r->text, r->n };
 }
 
-/* Rounding would make a rank of 2.7 somebody else's. */
+/* Rounding would make a rank of 2.7 somebody else's. What is too large for nine places more is no rank. */
 static bool to_whole(struct lag_span text, int64_t *out)
 {
 	int64_t fine;
 
-	if (lag_json_to_fixed(text.text, text.n, 3, &fine) && fine % 1000 != 0)
+	if (lag_json_to_fixed(text.text, text.n, 9, &fine) && fine % 1000000000 != 0)
 		return false;
 	return lag_json_to_fixed(text.text, text.n, 0, out);
 }
 
 static void know_odd(struct lag_kineto *k, struct lag_span text)
 {
-	if (!k->n_odd++)
-		(void)snprintf(k->first_odd, sizeof(k->first_odd), "%.*s", (int)text.n, text.text);
+	if (k->n_odd++)
+		return;
+	k->odd_at = k->scan.json.at;
+	(void)snprintf(k->first_odd, sizeof(k->first_odd), "%.*s", (int)text.n, text.text);
 }
 
 /* One that is no whole number leaves *out as it is, and is counted. */

@@ -94,6 +94,9 @@ static void identify(struct lag_kineto *k, const char *path)
 	}
 	if (k->world_size > 0)
 		p->world_size = k->world_size;
+	/* Whoever takes the part tells it; no communicator is to be of that size meanwhile. */
+	if (!lag_part_may_be_of(p->rank, k->world_size))
+		k->world_size = LAG_NONE;
 	if (!k->p->host && (n = lag_kineto_host_of_path(path, &host))) {
 		id = lag_strtab_add(&k->pool->strings, host, n);
 		k->p->host = id == LAG_STR_NONE ? 0 : id;
@@ -183,9 +186,10 @@ static void add_notes(struct lag_kineto *k)
 	}
 	if (k->p == k->procs.items && k->n_odd) {
 		lag_part_note(&k->p->part,
-			      "%llu %s where a whole number belongs left out, the first: %s",
+			      "%llu %s where a whole number belongs left out, the first at byte "
+			      "%llu: %s",
 			      (unsigned long long)k->n_odd, LAG_PLURAL(k->n_odd, "value", "values"),
-			      k->first_odd);
+			      (unsigned long long)k->odd_at, k->first_odd);
 	}
 	if (k->p == k->procs.items)
 		add_behind(k);

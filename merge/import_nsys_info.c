@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an Nsight Systems report tells about itself: when and where it was made, by what, of what; which
  * devices and threads its processes had; what was lost. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -168,13 +167,7 @@ static enum lag_status choose_rank(struct lag_nsys *s, struct lag_err *err)
 		if (!s->told_rank[i])
 			continue;
 		s->rank = s->told_rank[i] - 1;
-		s->world_size = s->told_world[i] > s->rank ? s->told_world[i] : LAG_NONE;
-		if (s->told_world[i] > 0 && s->world_size == LAG_NONE) {
-			lag_nsys_note(s,
-				      "rank %" PRId64 " of a job of %" PRId64 " cannot be: its "
-				      "number of ranks is ignored",
-				      s->rank, s->told_world[i]);
-		}
+		s->world_size = s->told_world[i] > 0 ? s->told_world[i] : LAG_NONE;
 		source = launchers[i].rank;
 	}
 	if (!source) {

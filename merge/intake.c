@@ -3,6 +3,7 @@
  * row and a finding; only the machine's refusals (memory) end the merge. Each file has a string table of
  * its own, so that nothing is shared while reading; the tables become one afterwards, in the files'
  * order. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,25 @@ static void note_source(struct intake *in, struct lag_source_row *row, const cha
 	find(in, 0, "source", 1, "%s: %s", of, note);
 }
 
+/* What is no number of ranks must neither tell runs apart nor be believed later. */
+static void check_world(struct intake *in, struct lag_part *part)
+{
+	struct lag_rec_process *p = &part->process;
+
+	if (lag_part_may_be_of(p->rank, p->world_size))
+		return;
+	if (p->world_size > LAG_RANKS_MAX) {
+		find(in, 1, "rank", 1, "%s: a job of %" PRId64 " ranks cannot be: not believed",
+		     part->path, p->world_size);
+	} else {
+		find(in, 1, "rank", 1,
+		     "%s: rank %" PRId64 " of %" PRId64 " cannot be: the number of ranks is not "
+		     "believed",
+		     part->path, p->rank, p->world_size);
+	}
+	p->world_size = LAG_NONE;
+}
+
 /* Takes what an importer made of an input. */
 static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, struct lag_err *err)
 {
@@ -117,6 +137,7 @@ static enum lag_status take(struct lag_part_sink *sink, struct lag_part *part, s
 				.devices = LAG_VEC_INIT(struct lag_device_row),
 				.quarantine = LAG_VEC_SPILLED(struct lag_quarantine_row, spill),
 				.findings = LAG_VEC_INIT(struct lag_finding_row) };
+	check_world(in, &p->part);
 	lag_source_count(row, part);
 	for (size_t i = 0; i < part->notes.n; i++) {
 		const char *note = (const char *)part->notes.items + i * LAG_ERR_TEXT_MAX;

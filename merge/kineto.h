@@ -90,8 +90,8 @@ struct lag_kineto {
 	uint64_t n_events, n_meta;
 	uint64_t n_behind, behind_at; /* bytes after the document, and where they begin */
 	uint64_t n_strange;           /* events of processes that the file does not list */
-	uint64_t n_odd;               /* values around the events that are no whole numbers */
-	char first_odd[40];           /* and how the first one stands there */
+	uint64_t n_odd, odd_at;       /* values around the events that are no whole numbers, */
+	char first_odd[40];           /* where the first one is, and how it is written */
 	struct lag_rec_launch_config
 		configs[1 << LAG_KINETO_CONFIG_BITS]; /* lately used; id 0: empty */
 	struct lag_kineto_known known[1 << LAG_KINETO_KNOWN_BITS];

@@ -125,6 +125,14 @@ void lag_part_shift(struct lag_part *part, int64_t ns);
 /* A field that is set in the newer record replaces the known one; what it does not tell stays. */
 void lag_part_know(struct lag_rec_process *known, const struct lag_rec_process *newer);
 
+#define LAG_RANKS_MAX (INT64_C(1) << 20) /* of a job */
+
+/* Whether a job can be of `world` ranks and have this one; each may be LAG_NONE. */
+static inline bool lag_part_may_be_of(int64_t rank, int64_t world)
+{
+	return world <= 0 || (world <= LAG_RANKS_MAX && rank < world);
+}
+
 /* Adds a note (cut to LAG_ERR_TEXT_MAX - 1). */
 void lag_part_note(struct lag_part *part, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

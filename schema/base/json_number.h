@@ -90,32 +90,40 @@ static inline const char *lag_json_skip_short(const char *p)
 	return lag_json_may_end(*p) ? p : NULL;
 }
 
-/* Steps over a time as most are: digits, a point, three digits. *out: the number times 1000. NULL: any other
- * value. */
-static inline const char *lag_json_scan_thousandths(const char *p, int64_t *out)
+/* Steps over up to 16 digits; *v: the number that they are. NULL: none, or a needless zero in front. */
+static inline const char *lag_json_scan_digits(const char *p, uint64_t *v)
 {
-	static const uint32_t power[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 };
-	uint64_t x = lag_json_load8(p), v;
+	static const uint32_t power[] = { 1,      10,      100,      1000,     10000,
+					  100000, 1000000, 10000000, 100000000 };
+	uint64_t x = lag_json_load8(p);
 	unsigned bits = lag_json_digit_bits(x);
 
 	if (!bits || (!(x & 0xff) && bits > 8))
 		return NULL;
-	v = lag_json_digits_value(x, bits);
+	*v = lag_json_digits_value(x, bits);
 	p += bits / 8;
-	if (bits == 64) {
-		x = lag_json_load8(p);
-		bits = lag_json_digit_bits(x);
-		if (bits == 64)
-			return NULL;
-		p += bits / 8;
-		if (bits)
-			v = v * power[bits / 8] + lag_json_digits_value(x, bits);
-	}
+	if (bits < 64)
+		return p;
 	x = lag_json_load8(p);
-	if (*p != '.' || lag_json_digit_bits(x >> 8) != 24 || !lag_json_may_end(p[4]))
+	bits = lag_json_digit_bits(x);
+	if (bits)
+		*v = *v * power[bits / 8] + lag_json_digits_value(x, bits);
+	return p + bits / 8;
+}
+
+/* Steps over a time as most are: digits, a point, three digits. *out: the number times 1000. NULL: any other
+ * value. */
+static inline const char *lag_json_scan_thousandths(const char *p, int64_t *out)
+{
+	uint64_t v, x;
+
+	p = lag_json_scan_digits(p, &v);
+	if (!p || *p != '.' || v >= INT64_MAX / 1000)
 		return NULL;
-	*out = (int64_t)(v * 1000 + (x >> 8 & 0xff) * 100 + (x >> 16 & 0xff) * 10 +
-			 (x >> 24 & 0xff));
+	x = lag_json_load8(p) >> 8;
+	if (lag_json_digit_bits(x) != 24 || !lag_json_may_end(p[4]))
+		return NULL;
+	*out = (int64_t)(v * 1000 + (x & 0xff) * 100 + (x >> 8 & 0xff) * 10 + (x >> 16 & 0xff));
 	return p + 4;
 }
 
@@ -146,26 +154,15 @@ static inline const char *lag_json_scan_fraction(const char *p, const char *limi
 static inline const char *lag_json_scan_fixed(const char *p, const char *limit, int digits,
 					      int64_t *out)
 {
-	static const uint32_t power[] = { 1,      10,      100,      1000,     10000,
-					  100000, 1000000, 10000000, 100000000 };
 	const char *start = p;
 	bool negative = *p == '-';
-	uint64_t x = lag_json_load8(p += negative), v;
-	unsigned bits = lag_json_digit_bits(x);
+	uint64_t v;
 
-	if (!bits || (!(x & 0xff) && bits > 8))
+	p = lag_json_scan_digits(p + negative, &v);
+	if (!p)
 		return NULL;
-	v = lag_json_digits_value(x, bits);
-	p += bits / 8;
-	if (bits == 64) {
-		x = lag_json_load8(p);
-		bits = lag_json_digit_bits(x);
-		p += bits / 8;
-		if (bits)
-			v = v * power[bits / 8] + lag_json_digits_value(x, bits);
-		if (bits == 64 && lag_json_is_digit(*p))
-			return lag_json_scan_long_number(start, limit, digits, out);
-	}
+	if (lag_json_is_digit(*p))
+		return lag_json_scan_long_number(start, limit, digits, out);
 	if (*p == '.') {
 		p = lag_json_scan_fraction(p + 1, limit, digits, &v);
 		if (!p)

@@ -104,13 +104,23 @@ def check_odd_head(folder):
 
     notes, process, _ = merged(distributedInfo={"rank": 2.7, "world_size": "many"}, baseTimeNanoseconds=[])
     assert len(notes) == 1 and notes[0].startswith("3 values ") and "2.7" in notes[0], notes
+    with open(path, "rb") as file:
+        assert f"at byte {file.read().index(b'2.7')}: 2.7" in notes[0], notes
     assert process[0][1] is None, process
     notes, process, found = merged(distributedInfo={"rank": "1", "world_size": 2.0})
     assert not notes and process == [(1, 2)] and not [t for t in found if "number of ranks" in t], (notes, process, found)
-    _, process, found = merged(distributedInfo={"rank": 9, "world_size": 8})
-    assert process[0][0] == 9 and [t for t in found if "rank 9 of 8" in t], (process, found)
-    _, process, found = merged(distributedInfo={"rank": 1, "world_size": 10**12})
-    assert [t for t in found if "impossible number of ranks" in t and "1000000000000" in t], found
+    # Nor does it tell runs apart; it is told once, also when a late rank comes.
+    late = os.path.join(folder, "odd_late.json")
+    made_rank(late, 0, 100)
+    for head, told in (({"rank": 9, "world_size": 8}, "rank 9 of 8 cannot be"),
+                       ({"rank": 1, "world_size": 10**12}, "a job of 1000000000000 ranks cannot be")):
+        _, process, found = merged(distributedInfo=head)
+        assert process == [(head["rank"], None)] and len([t for t in found if told in t]) == 1, (process, found)
+    run("merge", "--append", db, late)
+    found = [t for (t,) in rows(db, "SELECT text FROM finding")]
+    assert len([t for t in found if "cannot be" in t]) == 1, found
+    run("merge", "-f", path, late, "-o", db)
+    assert rows(db, "SELECT count(*) FROM process") == [(2,)]
 
 
 def check_dlrm(folder):
